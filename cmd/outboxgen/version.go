@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/outboxgen/outboxgen/gen/catalogue"
+)
+
+const versionHelp = `
+Prints the version of outboxgen, that of the catalogue language that it reads, and that of Go that built it.
+`
+
+func runVersion(_ context.Context, args []string, env Env) (int, error) {
+	f := newFlags(env, "version", versionHelp)
+	if _, err := parse(f, args, 0); err != nil {
+		return exitFailed, err
+	}
+	version, goVersion := "(unknown)", "go"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version, goVersion = info.Main.Version, info.GoVersion
+	}
+	if version == "" {
+		version = "(devel)"
+	}
+	_, err := fmt.Fprintf(env.Stdout, "outboxgen %s, catalogue language %d, %s\n", version, catalogue.LanguageVersion, goVersion)
+	return exitOK, err
+}

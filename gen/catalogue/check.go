@@ -1,0 +1,217 @@
+package catalogue
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen/diag"
+)
+
+// check resolves what a draft refers to by name, completes its Catalogue, and reports what does not fit together.
+func check(c *draft, list *diag.List) {
+	k := &checker{
+		draft: c, list: list, typesByName: map[string]*typeDraft{}, eventsByName: map[string]*eventDraft{},
+		collisions: map[[2]diag.Pos]bool{},
+	}
+	k.index()
+	for _, step := range checks {
+		step(k)
+	}
+	k.complete()
+}
+
+// checks are the steps, in an order in which each can rely on those before it.
+var checks = []func(*checker){
+	(*checker).resolveTypes,
+	(*checker).enums,
+	(*checker).constraints,
+	(*checker).recursion,
+	(*checker).topics,
+	(*checker).versions,
+	(*checker).keys,
+	(*checker).subscriptions,
+	(*checker).fieldNames,
+	(*checker).packageNames,
+	(*checker).fileNames,
+}
+
+type checker struct {
+	*draft
+	list         *diag.List
+	typesByName  map[string]*typeDraft
+	eventsByName map[string]*eventDraft // by name@version
+	collisions   map[[2]diag.Pos]bool   // reported already
+}
+
+func (k *checker) add(d diag.Diagnostic) { k.list.Add(d) }
+
+func (k *checker) index() {
+	for _, t := range k.types {
+		k.typesByName[t.Name] = t
+	}
+	for _, e := range k.events {
+		if e.valid {
+			k.eventsByName[e.TypeName()] = e
+		}
+	}
+}
+
+// complete fills the model from the drafts.
+func (k *checker) complete() {
+	for _, t := range k.types {
+		t.Fields = fieldsOf(t.fields)
+		k.Types = append(k.Types, t.Type)
+	}
+	for _, e := range k.events {
+		e.Fields = fieldsOf(e.fields)
+		k.Events = append(k.Events, e.Event)
+	}
+	for _, c := range k.consumers {
+		k.Consumers = append(k.Consumers, c.Consumer)
+	}
+}
+
+func fieldsOf(drafts []*fieldDraft) []*Field {
+	var fields []*Field
+	for _, f := range drafts {
+		fields = append(fields, f.Field)
+	}
+	return fields
+}
+
+// allFields calls f for every field of every struct and payload.
+func (k *checker) allFields(f func(*fieldDraft)) {
+	for _, t := range k.types {
+		for _, field := range t.fields {
+			f(field)
+		}
+	}
+	for _, e := range k.events {
+		for _, field := range e.fields {
+			f(field)
+		}
+	}
+}
+
+// resolveTypes turns type expressions into references. A field whose type is unknown is left without one.
+func (k *checker) resolveTypes() {
+	k.allFields(func(f *fieldDraft) {
+		if f.expr == nil {
+			return
+		}
+		if ref := k.resolve(f.expr); ref != nil {
+			f.Type = *ref
+		} else {
+			f.expr = nil
+		}
+	})
+}
+
+func (k *checker) resolve(x *typeExpr) *Ref {
+	ref := &Ref{Kind: x.kind, Optional: x.optional}
+	switch x.kind {
+	case KindScalar:
+		ref.Scalar = Scalar(x.name)
+	case KindNamed:
+		t, ok := k.typesByName[x.name]
+		if !ok {
+			k.unknownType(x)
+			return nil
+		}
+		ref.Named = t.Type
+	default:
+		if ref.Elem = k.resolve(x.elem); ref.Elem == nil {
+			return nil
+		}
+	}
+	return ref
+}
+
+// otherNames are what people call the built-in types elsewhere.
+var otherNames = map[string]Scalar{
+	"int": Int64, "integer": Int64, "long": Int64, "bigint": Int64, "uint64": Int64, "uint32": Int64, "int16": Int32,
+	"float": Float64, "double": Float64, "number": Decimal, "numeric": Decimal, "money": Decimal,
+	"boolean": Bool, "text": String, "str": String, "varchar": String,
+	"datetime": Timestamp, "time": Timestamp, "timestamptz": Timestamp, "interval": Duration,
+	"blob": Bytes, "bytea": Bytes, "object": JSON, "any": JSON, "jsonb": JSON, "guid": UUID,
+}
+
+func (k *checker) unknownType(x *typeExpr) {
+	d := diag.New(diag.TypeUnknown, x.pos, "unknown type %q", x.name)
+	var names []string
+	for _, t := range k.types {
+		names = append(names, t.Name)
+	}
+	for _, s := range scalars {
+		names = append(names, string(s))
+	}
+	near, other := nearest(x.name, names), otherNames[x.name]
+	switch {
+	case other != "" && !strings.EqualFold(near, x.name):
+		d = d.WithHelp("did you mean %q?", other)
+	case near != "":
+		d = d.WithHelp("did you mean %q?", near)
+	default:
+		d = d.WithHelp("declare it under types")
+	}
+	k.add(d)
+}
+
+// enums checks that the values of every enum can be told apart.
+func (k *checker) enums() {
+	for _, t := range k.types {
+		if t.Enum == nil {
+			continue
+		}
+		first := map[string]diag.Pos{}
+		for i := range t.Enum.Values {
+			v := &t.Enum.Values[i]
+			switch pos, twice := first[v.Value]; {
+			case twice:
+				k.add(diag.New(diag.EnumDuplicate, v.Pos, "%q stands in %s a second time", v.Value, t.Name).
+					WithHelp("remove it").WithRelated(pos, "the first one"))
+			case !enumPattern.MatchString(v.Value) || len(v.Value) > maxName:
+				k.add(diag.New(diag.EnumValue, v.Pos, "%q cannot be made the name of a constant", v.Value).
+					WithHelp("use letters, digits and _ . -, beginning with a letter or digit"))
+			default:
+				v.GoName = enumGoName(t.GoName, v.Value)
+			}
+			if _, ok := first[v.Value]; !ok {
+				first[v.Value] = v.Pos
+			}
+		}
+	}
+}
+
+// topics gives every event its topic.
+func (k *checker) topics() {
+	for _, e := range k.events {
+		switch {
+		case e.topic.said():
+			e.Topic = e.topic.text
+		case k.defaultTopic != "":
+			e.Topic = k.defaultTopic
+		case e.valid:
+			k.add(diag.New(diag.EventTopic, e.Pos, "%s has no topic", e.TypeName()).
+				WithHelp("add topic: to it, or to defaults"))
+		}
+	}
+}
+
+// versions checks that those of one event follow one another. They need not begin at 1: old ones are retired.
+func (k *checker) versions() {
+	latest := map[string]*eventDraft{}
+	sorted := slices.Clone(k.events)
+	slices.SortStableFunc(sorted, func(a, b *eventDraft) int { return a.Version - b.Version })
+	for _, e := range sorted {
+		if !e.valid {
+			continue
+		}
+		before := latest[e.Name]
+		if before != nil && e.Version > before.Version+1 {
+			k.add(diag.New(diag.EventVersionNoSkip, e.Pos, "version %d of %s follows version %d", e.Version, e.Name, before.Version).
+				WithHelp("call it %s", typeName(e.Name, before.Version+1)).WithRelated(before.Pos, "version %d", before.Version))
+		}
+		latest[e.Name] = e
+	}
+}

@@ -1,0 +1,167 @@
+package catalogue
+
+import (
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen/diag"
+)
+
+// constraintRules say which types a constraint fits.
+var constraintRules = map[string]struct {
+	fits func(Ref) bool
+	what string
+}{
+	"min_length": {isStringOrBytes, "string and bytes"},
+	"max_length": {isStringOrBytes, "string and bytes"},
+	"pattern":    {func(r Ref) bool { return r.Kind == KindScalar && r.Scalar == String }, "string"},
+	"min":        {isNumeric, "int32, int64 and float64"},
+	"max":        {isNumeric, "int32, int64 and float64"},
+	"min_items":  {isCollection, "lists and maps"},
+	"max_items":  {isCollection, "lists and maps"},
+}
+
+func isStringOrBytes(r Ref) bool {
+	return r.Kind == KindScalar && (r.Scalar == String || r.Scalar == Bytes)
+}
+
+func isNumeric(r Ref) bool {
+	return r.Kind == KindScalar && (r.Scalar == Int32 || r.Scalar == Int64 || r.Scalar == Float64)
+}
+
+func isCollection(r Ref) bool { return r.Kind == KindList || r.Kind == KindMap }
+
+// constraints checks that every field's constraints fit its type and one another.
+func (k *checker) constraints() {
+	k.allFields(func(f *fieldDraft) {
+		if f.expr == nil {
+			return
+		}
+		said := map[string]constraintDraft{}
+		for _, c := range f.constraints {
+			if k.constraint(f, c) {
+				said[c.name] = c
+			}
+		}
+		for _, pair := range [][2]string{{"min_length", "max_length"}, {"min", "max"}, {"min_items", "max_items"}} {
+			k.constraintPair(said, pair[0], pair[1])
+		}
+	})
+}
+
+// constraint checks one constraint and puts it into the field.
+func (k *checker) constraint(f *fieldDraft, c constraintDraft) bool {
+	rule := constraintRules[c.name]
+	if !rule.fits(f.Type) {
+		k.add(diag.New(diag.ConstraintType, c.keyPos, "%s does not fit type %s", c.name, f.Type.describe()).
+			WithHelp("it is for %s", rule.what))
+		return false
+	}
+	into := &f.Constraints
+	switch c.name {
+	case "min_length":
+		return k.count(c, &into.MinLength)
+	case "max_length":
+		return k.count(c, &into.MaxLength)
+	case "min_items":
+		return k.count(c, &into.MinItems)
+	case "max_items":
+		return k.count(c, &into.MaxItems)
+	case "min":
+		return k.number(c, f.Type.Scalar, &into.Min)
+	case "max":
+		return k.number(c, f.Type.Scalar, &into.Max)
+	default:
+		return k.pattern(c, &into.Pattern)
+	}
+}
+
+// count reads a limit on a length.
+func (k *checker) count(c constraintDraft, into **int) bool {
+	lowest := 0
+	if strings.HasPrefix(c.name, "max") {
+		lowest = 1
+	}
+	n, err := strconv.ParseInt(c.number, 10, 32)
+	if err != nil || n < int64(lowest) {
+		k.add(diag.New(diag.ConstraintRange, c.pos, "%s is from %d to %d, not %s", c.name, lowest, math.MaxInt32, c.number))
+		return false
+	}
+	value := int(n)
+	*into = &value
+	return true
+}
+
+// number reads a limit on a number of the given type, as a Go literal.
+func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
+	literal, err := c.number, error(nil)
+	switch s {
+	case Int32, Int64:
+		bits := map[Scalar]int{Int32: 32, Int64: 64}[s]
+		var n int64
+		n, err = strconv.ParseInt(c.number, 10, bits)
+		literal = strconv.FormatInt(n, 10)
+	default:
+		_, err = strconv.ParseFloat(c.number, 64)
+	}
+	if err != nil {
+		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name, c.number, s))
+		return false
+	}
+	*into = &literal
+	return true
+}
+
+func (k *checker) pattern(c constraintDraft, into *string) bool {
+	if _, err := regexp.Compile(c.number); err != nil {
+		reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
+		k.add(diag.New(diag.ConstraintPattern, c.pos, "this is not a regular expression: %s", reason).
+			WithHelp("the syntax is RE2's: https://github.com/google/re2/wiki/Syntax"))
+		return false
+	}
+	*into = c.number
+	return true
+}
+
+// constraintPair checks that a lower limit is not above the upper one.
+func (k *checker) constraintPair(said map[string]constraintDraft, lower, upper string) {
+	low, ok := said[lower]
+	high, ok2 := said[upper]
+	if !ok || !ok2 || compareNumbers(low.number, high.number) <= 0 {
+		return
+	}
+	k.add(diag.New(diag.ConstraintRange, high.pos, "%s %s is below %s %s: no value fits", upper, high.number, lower, low.number).
+		WithRelated(low.pos, "%s", lower))
+}
+
+// compareNumbers compares texts that have been found to be numbers, exactly.
+func compareNumbers(a, b string) int {
+	x, _, errX := big.ParseFloat(a, 10, 200, big.ToNearestEven)
+	y, _, errY := big.ParseFloat(b, 10, 200, big.ToNearestEven)
+	if errX != nil || errY != nil {
+		return 0
+	}
+	return x.Cmp(y)
+}
+
+// describe writes a reference as the catalogue does.
+func (r Ref) describe() string {
+	s := ""
+	switch r.Kind {
+	case KindScalar:
+		s = string(r.Scalar)
+	case KindNamed:
+		s = r.Named.Name
+	case KindList:
+		s = "[" + r.Elem.describe() + "]"
+	case KindMap:
+		s = "{string: " + r.Elem.describe() + "}"
+	}
+	if r.Optional {
+		s += "?"
+	}
+	return s
+}

@@ -1,0 +1,219 @@
+package catalogue
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen/diag"
+)
+
+// recursion reports structs that contain themselves other than through an optional, a list or a map. Every circle is reported once.
+func (k *checker) recursion() {
+	r := recursionCheck{checker: k, done: map[*Type]bool{}}
+	for _, t := range k.types {
+		r.visit(t)
+	}
+}
+
+type recursionCheck struct {
+	*checker
+	path []recursionStep
+	done map[*Type]bool
+}
+
+type recursionStep struct {
+	in    *Type
+	field *fieldDraft
+}
+
+func (r *recursionCheck) visit(t *typeDraft) {
+	if r.done[t.Type] {
+		return
+	}
+	for _, f := range t.fields {
+		if f.expr == nil || f.Type.Kind != KindNamed || f.Type.Optional {
+			continue
+		}
+		next := f.Type.Named
+		r.path = append(r.path, recursionStep{in: t.Type, field: f})
+		if start := slices.IndexFunc(r.path, func(s recursionStep) bool { return s.in == next }); start >= 0 {
+			r.reportCircle(r.path[start:])
+		} else {
+			r.visit(r.typesByName[next.Name])
+		}
+		r.path = r.path[:len(r.path)-1]
+	}
+	r.done[t.Type] = true
+}
+
+func (r *recursionCheck) reportCircle(circle []recursionStep) {
+	var steps []string
+	for _, s := range circle {
+		steps = append(steps, s.in.Name+"."+s.field.Name)
+	}
+	last := circle[len(circle)-1].field
+	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s", circle[0].in.Name, strings.Join(steps, ", "))
+	d = d.WithHelp("make one of them optional, a list or a map")
+	for _, s := range circle[:len(circle)-1] {
+		d = d.WithRelated(s.field.expr.pos, "%s contains %s", s.in.Name, s.field.Type.Named.Name)
+	}
+	r.add(d)
+}
+
+// keyTypes are the scalars that an event's key can be: those with one text per value.
+var keyTypes = []Scalar{String, UUID, Int32, Int64, Date}
+
+// keys resolves every event's key to the path of fields that leads to it.
+func (k *checker) keys() {
+	for _, e := range k.events {
+		if e.key.said() && e.valid {
+			k.key(e)
+		}
+	}
+}
+
+func (k *checker) key(e *eventDraft) {
+	fields, owner := e.fields, e.TypeName()
+	var path []*Field
+	elements := strings.Split(e.key.text, ".")
+	for i, name := range elements {
+		f := findField(fields, name)
+		if f == nil {
+			k.unknownKeyField(e, name, owner, fields)
+			return
+		}
+		if f.expr == nil || !k.keyElement(e, f, i == len(elements)-1) {
+			return
+		}
+		path = append(path, f.Field)
+		if f.Type.Kind == KindNamed {
+			next := k.typesByName[f.Type.Named.Name]
+			fields, owner = next.fields, "type "+next.Name
+		}
+	}
+	e.Key = path
+}
+
+func findField(fields []*fieldDraft, name string) *fieldDraft {
+	for _, f := range fields {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+func (k *checker) unknownKeyField(e *eventDraft, name, owner string, fields []*fieldDraft) {
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.Name)
+	}
+	what := "key " + quoted(name)
+	if name != e.key.text {
+		what = quoted(name) + " in key " + quoted(e.key.text)
+	}
+	d := diag.New(diag.EventKeyField, e.key.pos, "%s is not a field of %s", what, owner)
+	if near := nearest(name, names); near != "" {
+		d = d.WithHelp("did you mean %q?", near)
+	} else if len(names) > 0 {
+		d = d.WithHelp("its fields are %s", strings.Join(names, ", "))
+	}
+	k.add(d)
+}
+
+// keyElement checks a field on the way to a key. The last one is the key itself; the others are structs.
+func (k *checker) keyElement(e *eventDraft, f *fieldDraft, last bool) bool {
+	report := func(rule, format string, args ...any) diag.Diagnostic {
+		return diag.New(rule, e.key.pos, format, args...).WithRelated(f.Pos, "field %s", f.Name)
+	}
+	isStruct := f.Type.Kind == KindNamed && f.Type.Named.Enum == nil
+	switch {
+	case f.Type.Optional:
+		k.add(report(diag.EventKeyType, "key %q is optional at %s, and an event always has its key", e.key.text, f.Name).
+			WithHelp("make the field required, or choose another key"))
+	case f.PII:
+		k.add(report(diag.EventKeyPII, "key %q is personal data, and a key reaches headers and logs", e.key.text).
+			WithHelp("choose an id"))
+	case last && isStruct:
+		k.add(report(diag.EventKeyType, "key %q is a struct", e.key.text).
+			WithHelp("choose one of its fields: %s.…", e.key.text))
+	case last && (f.Type.Kind != KindScalar || !slices.Contains(keyTypes, f.Type.Scalar)):
+		k.add(report(diag.EventKeyType, "a key cannot be of type %s", f.Type.describe()).
+			WithHelp("it can be %s", keyTypeNames()))
+	case !last && !isStruct:
+		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name, e.key.text, f.Type.describe()))
+	default:
+		return true
+	}
+	return false
+}
+
+func keyTypeNames() string {
+	var names []string
+	for _, s := range keyTypes {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+// subscriptions resolves the events that consumers handle and emit.
+func (k *checker) subscriptions() {
+	for _, c := range k.consumers {
+		c.Handles = k.eventList(c.handles, c.Name+" handles")
+		c.Emits = k.eventList(c.emits, c.Name+" emits")
+	}
+}
+
+func (k *checker) eventList(words []word, what string) []*Event {
+	var events []*Event
+	first := map[string]diag.Pos{}
+	for _, w := range words {
+		pos, twice := first[w.text]
+		e := k.eventsByName[w.text]
+		switch {
+		case twice:
+			k.add(diag.New(diag.ConsumerDuplicate, w.pos, "%s %q twice", what, w.text).
+				WithHelp("remove it").WithRelated(pos, "the first one"))
+			continue
+		case e == nil:
+			k.unknownEvent(w, what)
+		default:
+			events = append(events, e.Event)
+		}
+		first[w.text] = w.pos
+	}
+	return events
+}
+
+func (k *checker) unknownEvent(w word, what string) {
+	if strings.Contains(w.text, ":") {
+		k.add(diag.New(diag.NotSupportedYet, w.pos, "an event of another catalogue, %q, is not supported yet", w.text))
+		return
+	}
+	name, _, versioned := strings.Cut(w.text, "@")
+	var all, versions []string
+	for _, e := range k.events {
+		if e.valid {
+			all = append(all, e.TypeName())
+			if e.Name == name {
+				versions = append(versions, e.TypeName())
+			}
+		}
+	}
+	d := diag.New(diag.ConsumerEvent, w.pos, "%s %q, which is not an event of this catalogue", what, w.text)
+	near := nearest(w.text, all)
+	if !versioned {
+		near = nearest(w.text+"@1", all)
+	}
+	switch {
+	case len(versions) > 0 && !versioned:
+		d = d.WithHelp("say which version: %s", strings.Join(versions, " or "))
+	case len(versions) > 0:
+		d = d.WithHelp("there is %s", strings.Join(versions, " and "))
+	case near != "":
+		d = d.WithHelp("did you mean %q?", near)
+	default:
+		d = d.WithHelp("declare it under events")
+	}
+	k.add(d)
+}

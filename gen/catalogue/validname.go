@@ -1,0 +1,233 @@
+package catalogue
+
+import (
+	"go/token"
+	"go/types"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/source"
+)
+
+// Limits on names, in bytes. A prefix leaves 32 of PostgreSQL's 63 bytes to the rest of a table's or index's name.
+const (
+	maxName       = 100
+	maxTopic      = 255
+	maxIdentifier = 63
+	maxPrefix     = 31
+)
+
+var (
+	snakePattern    = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	exportedPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	eventPattern    = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*(\.[a-z][a-z0-9]*(_[a-z0-9]+)*)+$`)
+	versionPattern  = regexp.MustCompile(`^[1-9][0-9]{0,3}$`)
+	jsonPattern     = regexp.MustCompile(`^[A-Za-z_$@][A-Za-z0-9_$.@-]*$`)
+	enumPattern     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+	packagePattern  = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	sqlPattern      = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+	topicPattern    = regexp.MustCompile(`^[A-Za-z0-9_/-]+(\.[A-Za-z0-9_/-]+)*$`)
+	dirPattern      = regexp.MustCompile(`^[A-Za-z0-9_.~+@-]+(/[A-Za-z0-9_.~+@-]+)*$`)
+	servicePattern  = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+$`)
+)
+
+// named checks a name against a pattern and the length that all names have.
+func (d *decoder) named(rule string, w word, ok bool, what, help string) bool {
+	switch {
+	case len(w.text) > maxName:
+		d.add(diag.New(rule, w.pos, "the name of %s has %d characters, and %d are the limit", what, len(w.text), maxName))
+		return false
+	case !ok:
+		d.add(diag.New(rule, w.pos, "%q is not the name of %s", w.text, what).WithHelp("%s", help))
+		return false
+	}
+	return true
+}
+
+func (d *decoder) typeName(n *source.Node) bool {
+	help := "begin with a capital letter, and use letters and digits"
+	if s := camel(n.Text); exportedPattern.MatchString(s) && s != n.Text {
+		help = "call it " + s
+	}
+	return d.named(diag.TypeName, wordOf(n), exportedPattern.MatchString(n.Text), "a type", help)
+}
+
+func (d *decoder) fieldName(n *source.Node) bool {
+	return d.named(diag.FieldName, wordOf(n), snakePattern.MatchString(n.Text), "a field", snakeHelp(n.Text))
+}
+
+func (d *decoder) consumerName(n *source.Node) bool {
+	return d.named(diag.ConsumerName, wordOf(n), snakePattern.MatchString(n.Text), "a consumer", snakeHelp(n.Text))
+}
+
+var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// snakeHelp proposes the name in snake_case where it has words to make it of.
+func snakeHelp(name string) string {
+	s := strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
+	s = strings.Trim(strings.NewReplacer("-", "_", " ", "_", ".", "_").Replace(s), "_")
+	if snakePattern.MatchString(s) {
+		return "call it " + s
+	}
+	return "write lower-case words of letters and digits, joined by _"
+}
+
+func (d *decoder) jsonName(w word) bool {
+	return d.named(diag.JSONName, w, jsonPattern.MatchString(w.text), "a field in JSON", "use letters, digits and _ . - $ @")
+}
+
+func (d *decoder) goName(w word) bool {
+	return d.named(diag.GoName, w, exportedPattern.MatchString(w.text), "a field in Go", "begin with a capital letter, and use letters and digits")
+}
+
+// eventName reads name@version.
+func (d *decoder) eventName(n *source.Node) (name string, version int, ok bool) {
+	name, digits, found := strings.Cut(n.Text, "@")
+	report := func(help string) (string, int, bool) {
+		d.add(diag.New(diag.EventName, n.Pos, "%q is not the name of an event", n.Text).WithHelp("%s", help))
+		return "", 0, false
+	}
+	switch {
+	case len(n.Text) > maxName:
+		d.named(diag.EventName, wordOf(n), false, "an event", "")
+		return "", 0, false
+	case !found && eventPattern.MatchString(name):
+		return report("add its version: " + name + "@1")
+	case !eventPattern.MatchString(name):
+		return report("write noun.past_participle@version, such as order.placed@1: lower-case words of letters, digits and _")
+	case !versionPattern.MatchString(digits):
+		return report("a version is a number from 1 to 9999")
+	}
+	version, _ = strconv.Atoi(digits)
+	return name, version, true
+}
+
+// service checks a CloudEvents source, which is a URI reference.
+func (d *decoder) service(v *source.Node, into *string) {
+	_, err := url.Parse(v.Text)
+	if err != nil || !servicePattern.MatchString(v.Text) || len(v.Text) > maxTopic {
+		d.add(diag.New(diag.ServiceName, v.Pos, "%q is not a URI reference", v.Text).
+			WithHelp("write something like shop/orders or https://shop.example/orders, of at most %d characters", maxTopic))
+		return
+	}
+	*into = v.Text
+}
+
+func (d *decoder) goPackage(v *source.Node, into *string) {
+	reason := ""
+	switch name := v.Text; {
+	case !packagePattern.MatchString(name) || len(name) > maxName:
+		reason = "a package is called by lower-case letters and digits, such as events"
+	case name == "main":
+		reason = "main cannot be imported; call it events, for example"
+	case token.IsKeyword(name):
+		reason = "it is a keyword of Go; call it events, for example"
+	case types.Universe.Lookup(name) != nil:
+		reason = "it would hide a predeclared name of Go; call it events, for example"
+	case strings.HasSuffix(name, "_test"):
+		reason = "packages that end in _test are for tests; call it events, for example"
+	}
+	if reason != "" {
+		d.add(diag.New(diag.GoPackage, v.Pos, "%q cannot be the generated package", v.Text).WithHelp("%s", reason))
+		return
+	}
+	*into = v.Text
+}
+
+// dir checks a directory below the catalogue.
+func (d *decoder) dir(p source.Pair, into *string) bool {
+	dir, help := p.Value.Text, ""
+	switch {
+	case strings.Contains(dir, `\`):
+		help = "separate with slashes, on Windows too"
+	case strings.HasPrefix(dir, "/") || strings.Contains(dir, ":"):
+		help = "write it relative to the catalogue"
+	case strings.Contains("/"+dir+"/", "/../"):
+		help = "it must lie below the catalogue: move the catalogue up"
+	case dir != "" && path.Clean(dir) != dir:
+		help = "write " + path.Clean(dir)
+	case !dirPattern.MatchString(dir) || len(dir) > maxTopic:
+		help = "use letters, digits and _ . ~ + @ - between slashes"
+	default:
+		*into = dir
+		return true
+	}
+	d.add(diag.New(diag.DirPath, p.Value.Pos, "%q is not a directory that can be generated into", dir).WithHelp("%s", help))
+	return false
+}
+
+// goDir checks a directory that the go command must find a package in.
+func (d *decoder) goDir(p source.Pair, into *string) {
+	if !d.dir(p, into) {
+		return
+	}
+	for elem := range strings.SplitSeq(p.Value.Text, "/") {
+		if elem == "vendor" || elem == "testdata" || elem != "." && strings.ContainsAny(elem[:1], "._") {
+			d.add(diag.New(diag.DirPath, p.Value.Pos, "the go command finds no package in %q", p.Value.Text).
+				WithHelp("choose a directory without %s", elem))
+			return
+		}
+	}
+}
+
+func (d *decoder) topic(v *source.Node) {
+	help := ""
+	switch {
+	case len(v.Text) > maxTopic:
+		help = "at most " + strconv.Itoa(maxTopic) + " characters"
+	case !topicPattern.MatchString(v.Text):
+		help = "use letters, digits and _ / - in words that are joined by points, such as shop.orders"
+	default:
+		return
+	}
+	d.add(diag.New(diag.TopicName, v.Pos, "%q is not a topic that every broker takes", v.Text).WithHelp("%s", help))
+}
+
+func (d *decoder) schema(v *source.Node, into *string) {
+	help := ""
+	switch name := v.Text; {
+	case !sqlPattern.MatchString(name):
+		help = "use lower-case letters, digits and _"
+	case len(name) > maxIdentifier:
+		help = "at most " + strconv.Itoa(maxIdentifier) + " characters"
+	case strings.HasPrefix(name, "pg_") || name == "information_schema":
+		help = "PostgreSQL keeps it for itself; call it messaging, for example"
+	case reservedSQL[name]:
+		help = "it is a keyword of SQL; call it messaging, for example"
+	default:
+		*into = name
+		return
+	}
+	d.add(diag.New(diag.DatabaseName, v.Pos, "%q cannot be a schema", v.Text).WithHelp("%s", help))
+}
+
+func (d *decoder) prefix(v *source.Node, into *string) {
+	switch {
+	case v.Text != "" && !sqlPattern.MatchString(v.Text):
+		d.add(diag.New(diag.DatabaseName, v.Pos, "%q cannot be a prefix", v.Text).WithHelp("use lower-case letters, digits and _"))
+	case len(v.Text) > maxPrefix:
+		d.add(diag.New(diag.DatabaseName, v.Pos, "the prefix has %d characters, and %d are the limit", len(v.Text), maxPrefix).
+			WithHelp("PostgreSQL cuts names after %d bytes, and those of indexes and partitions need the rest", maxIdentifier))
+	default:
+		*into = v.Text
+	}
+}
+
+// reservedSQL are the words that PostgreSQL takes as a schema's name in quotes only.
+var reservedSQL = func() map[string]bool {
+	m := map[string]bool{}
+	for _, word := range strings.Fields(`all analyse analyze and any array as asc asymmetric authorization binary both case cast check
+		collate collation column concurrently constraint create cross current_catalog current_date current_role current_schema
+		current_time current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign
+		freeze from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit
+		localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references
+		returning right select session_user similar some symmetric system_user table tablesample then to trailing true union
+		unique user using variadic verbose when where window with`) {
+		m[word] = true
+	}
+	return m
+}()

@@ -1,0 +1,93 @@
+package gen
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen/output"
+	"github.com/outboxgen/outboxgen/gen/sql"
+)
+
+// sqlDir is where the SQL and the package that sqlc makes of it stand.
+func (g *generator) sqlDir() string { return path.Join(g.catalogue.Go.Dir, sql.Package) }
+
+// addSQL adds the SQL, and what sqlc makes of it.
+func (g *generator) addSQL(ctx context.Context) error {
+	rendered, err := sql.Render(g.catalogue.Database)
+	if err != nil {
+		return err
+	}
+	g.sqlFiles = rendered.ByName()
+	g.next.SQL = hashAll(g.sqlFiles)
+	compiled, ok := g.compiledBefore()
+	if !ok {
+		if compiled, err = g.SQLC(ctx, g.sqlFiles); err != nil {
+			return err
+		}
+	}
+	for _, name := range sortedKeys(g.sqlFiles) {
+		g.add(path.Join(g.sqlDir(), name), g.sqlFiles[name], output.Marker)
+	}
+	for _, name := range sortedKeys(compiled) {
+		g.add(path.Join(g.sqlDir(), name), compiled[name], g.markerOfCompiled(name))
+	}
+	return nil
+}
+
+// compiledBefore returns what sqlc made in an earlier run, if the SQL is the same and all of it is on disk unchanged.
+func (g *generator) compiledBefore() (map[string][]byte, bool) {
+	if g.old.SQL != g.next.SQL {
+		return nil, false
+	}
+	compiled := map[string][]byte{}
+	for name, hash := range g.old.Files {
+		if path.Dir(name) != g.sqlDir() || path.Ext(name) != ".go" {
+			continue
+		}
+		data, err := fs.ReadFile(g.Dir, name)
+		if err != nil || output.Hash(data) != hash {
+			return nil, false
+		}
+		compiled[path.Base(name)] = data
+	}
+	return compiled, len(compiled) > 0
+}
+
+// markerOfCompiled is what one of sqlc's files must carry to be overwritten: nothing if the manifest says that it is generated.
+func (g *generator) markerOfCompiled(name string) string {
+	if _, known := g.old.Files[path.Join(g.sqlDir(), name)]; known {
+		return ""
+	}
+	return output.MarkerSQLC
+}
+
+// addAttributes adds a .gitattributes, so that reviews fold what is generated. One that the team wrote is left alone.
+func (g *generator) addAttributes() {
+	name := path.Join(g.catalogue.Go.Dir, ".gitattributes")
+	if data, err := fs.ReadFile(g.Dir, name); err == nil && !output.HasMarker(data, output.Marker) {
+		return
+	}
+	lines := []string{
+		"# " + output.Marker,
+		"*.gen.go linguist-generated",
+		"/" + sql.Package + "/** linguist-generated",
+	}
+	g.add(name, []byte(strings.Join(lines, "\n")+"\n"), output.Marker)
+}
+
+// hashAll identifies files together with their names.
+func hashAll(files map[string][]byte) string {
+	var all bytes.Buffer
+	for _, name := range sortedKeys(files) {
+		fmt.Fprintf(&all, "%s %s\n", name, output.Hash(files[name]))
+	}
+	return output.Hash(all.Bytes())
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,10 @@
+package diag
+
+// Pos is a place in a file. Line and Column start at 1, Column and End count runes; End is exclusive, and 0 where only the
+// start is known.
+type Pos struct {
+	File   string
+	Line   int
+	Column int
+	End    int
+}

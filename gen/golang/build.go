@@ -1,0 +1,150 @@
+package golang
+
+import (
+	"strconv"
+
+	"github.com/dave/jennifer/jen"
+)
+
+// What follows are the building blocks that the constructs are made of.
+
+// selector makes a chain of selectors:
+//
+//	e.Order.ID
+func selector(first string, rest ...string) *jen.Statement {
+	s := jen.Id(first)
+	for _, name := range rest {
+		s.Dot(name)
+	}
+	return s
+}
+
+// pair makes an element of a struct literal:
+//
+//	Relay: relay
+func pair(name string, value jen.Code) *jen.Statement { return jen.Id(name).Op(":").Add(value) }
+
+// sameNamed makes elements of a struct literal from a variable's fields of the same names:
+//
+//	Shard: r.Shard, Seq: r.Seq
+func sameNamed(from string, names ...string) *jen.Statement {
+	pairs := make([]jen.Code, len(names))
+	for i, name := range names {
+		pairs[i] = pair(name, selector(from, name))
+	}
+	return jen.List(pairs...)
+}
+
+// valueLines makes the braces of a literal with an element or more on each line:
+//
+//	{
+//		Shard: r.Shard, Seq: r.Seq,
+//		ID: r.ID,
+//	}
+func valueLines(lines ...jen.Code) *jen.Statement {
+	return jen.Custom(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, lines...)
+}
+
+// argumentLines makes a call's parentheses with an argument or more on each line:
+//
+//	(
+//		first, second,
+//		third,
+//	)
+func argumentLines(lines ...jen.Code) *jen.Statement {
+	return jen.Custom(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, lines...)
+}
+
+// shortBody makes a function's body on the function's line, where there is room:
+//
+//	{ return e.OrderID.String() }
+func shortBody(statement jen.Code) *jen.Statement {
+	return jen.Custom(jen.Options{Open: "{", Close: "}", Separator: ";"}, statement)
+}
+
+// ctxParam makes the parameter:
+//
+//	ctx context.Context
+func ctxParam() *jen.Statement { return jen.Id("ctx").Qual("context", "Context") }
+
+// txParam makes the parameter:
+//
+//	tx pgx.Tx
+func txParam() *jen.Statement { return jen.Id("tx").Add(pgx("Tx")) }
+
+// results makes a function's results:
+//
+//	(int, error)
+func results(types ...jen.Code) *jen.Statement { return jen.Params(types...) }
+
+// failure makes what an error becomes on its way to the caller:
+//
+//	fmt.Errorf("outbox: enqueue: %w", err)
+func failure(doing string) *jen.Statement {
+	return jen.Qual("fmt", "Errorf").Call(jen.Lit(doing+": %w"), jen.Err())
+}
+
+// ifFailed makes:
+//
+//	if err != nil {
+//		return zero, …, result
+//	}
+func ifFailed(result jen.Code, zeros ...jen.Code) *jen.Statement {
+	return jen.If(jen.Err().Op("!=").Nil()).Block(jen.Return(append(zeros, result)...))
+}
+
+// try makes:
+//
+//	if err := call; err != nil {
+//		return zero, …, result
+//	}
+func try(call, result jen.Code, zeros ...jen.Code) *jen.Statement {
+	return jen.If(jen.Err().Op(":=").Add(call), jen.Err().Op("!=").Nil()).
+		Block(jen.Return(append(zeros, result)...))
+}
+
+// assign makes:
+//
+//	name, err := call
+func assign(name string, call jen.Code) *jen.Statement {
+	return jen.List(jen.Id(name), jen.Err()).Op(":=").Add(call)
+}
+
+// each makes:
+//
+//	for _, name := range list {
+//		…
+//	}
+func each(name, list string, body ...jen.Code) *jen.Statement {
+	return jen.For(jen.List(jen.Id("_"), jen.Id(name)).Op(":=").Range().Id(list)).Block(body...)
+}
+
+// appended makes:
+//
+//	target = append(target, value)
+func appended(target *jen.Statement, value jen.Code) *jen.Statement {
+	return target.Clone().Op("=").Append(target, value)
+}
+
+// rawString makes a string between backquotes where it can stand there, as jennifer has none.
+func rawString(s string) *jen.Statement {
+	if !strconv.CanBackquote(s) {
+		return jen.Lit(s)
+	}
+	return jen.Id("`" + s + "`")
+}
+
+// integer makes an untyped number, where jennifer would make int64(5).
+func integer(n int64) *jen.Statement { return jen.Id(strconv.FormatInt(n, 10)) }
+
+// number makes an untyped number of a literal that the catalogue has checked.
+func number(literal string) (*jen.Statement, error) {
+	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
+		return integer(n), nil
+	}
+	x, err := strconv.ParseFloat(literal, 64)
+	if err != nil {
+		return nil, err
+	}
+	return jen.Lit(x), nil
+}

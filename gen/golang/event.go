@@ -1,0 +1,179 @@
+package golang
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/outboxgen/outboxgen/gen/catalogue"
+)
+
+// eventSource is order_placed_v1.gen.go and so on: an event's payload and how to enqueue it.
+func (g *generator) eventSource(e *catalogue.Event) source {
+	s := source{name: e.FileName}
+	key, err := eventKey(e)
+	if err != nil {
+		s.err = err
+		return s
+	}
+	validation, err := g.validation(e.GoName, "e", e.Fields)
+	if err != nil {
+		s.err = err
+		return s
+	}
+	s.declarations = append(s.declarations, eventStruct(e), eventType(e), key)
+	s.declarations = append(s.declarations, validation...)
+	s.declarations = append(s.declarations, enqueueEvent(e), queueEvent(e))
+	return s
+}
+
+// eventStruct makes:
+//
+//	// OrderPlacedV1 is the payload of order.placed@1.
+//	//
+//	// An order was accepted and priced. Events with the same OrderID are published in order.
+//	type OrderPlacedV1 struct {
+//		…
+//	}
+func eventStruct(e *catalogue.Event) jen.Code {
+	paragraphs := append([]string{e.GoName + " is the payload of " + e.TypeName() + "."}, eventDoc(e)...)
+	var key *catalogue.Field
+	if len(e.Key) > 0 {
+		key = e.Key[0]
+	}
+	return deprecatedComment(e.Deprecated, paragraphs...).Line().
+		Add(structType(e.GoName, e.Fields, key))
+}
+
+// eventDoc returns what is said of an event, and of its order; both in one paragraph where there is one.
+func eventDoc(e *catalogue.Event) []string {
+	doc := sentence(e.Doc)
+	if len(e.Key) == 0 {
+		return []string{doc}
+	}
+	order := "Events with the same " + strings.Join(goNames(e.Key), ".") + " are published in order."
+	if strings.Contains(doc, "\n") {
+		return []string{doc, order}
+	}
+	return []string{doc + " " + order}
+}
+
+func goNames(fields []*catalogue.Field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.GoName
+	}
+	return names
+}
+
+// eventType makes:
+//
+//	// EventType implements outbox.Event.
+//	func (OrderPlacedV1) EventType() outbox.EventType {
+//		return outbox.EventType{Name: "order.placed", Version: 1, Topic: "shop.orders", Ordering: outbox.OrderingKey}
+//	}
+func eventType(e *catalogue.Event) jen.Code {
+	ordering := "OrderingNone"
+	if len(e.Key) > 0 {
+		ordering = "OrderingKey"
+	}
+	return comment("EventType implements outbox.Event.").Line().
+		Func().Params(jen.Id(e.GoName)).Id("EventType").Params().Add(outbox("EventType")).
+		Block(jen.Return(outbox("EventType").Values(
+			pair("Name", jen.Lit(e.Name)),
+			pair("Version", jen.Lit(e.Version)),
+			pair("Topic", jen.Lit(e.Topic)),
+			pair("Ordering", outbox(ordering)),
+		)))
+}
+
+// eventKey makes:
+//
+//	// EventKey implements outbox.Event.
+//	func (e OrderPlacedV1) EventKey() string { return e.OrderID.String() }
+func eventKey(e *catalogue.Event) (jen.Code, error) {
+	method := func(receiver, text jen.Code) jen.Code {
+		return comment("EventKey implements outbox.Event.").Line().
+			Func().Params(receiver).Id("EventKey").Params().String().
+			Add(shortBody(jen.Return(text)))
+	}
+	if len(e.Key) == 0 {
+		return method(jen.Id(e.GoName), jen.Lit("")), nil
+	}
+	for _, f := range e.Key {
+		if f.Type.Optional {
+			return nil, fmt.Errorf("key of %s: %s is optional", e.TypeName(), f.Name)
+		}
+	}
+	text := keyText(e.Key[len(e.Key)-1].Type, selector("e", goNames(e.Key)...))
+	if text == nil {
+		return nil, fmt.Errorf("key of %s: %s has no text", e.TypeName(), e.Key[len(e.Key)-1].Name)
+	}
+	return method(jen.Id("e").Id(e.GoName), text), nil
+}
+
+// keyText makes the text of a key field, or nil where its type has none:
+//
+//	e.OrderID.String()
+func keyText(r catalogue.Ref, value *jen.Statement) jen.Code {
+	switch {
+	case r.Kind == catalogue.KindNamed && r.Named.Enum != nil:
+		return jen.String().Call(value)
+	case r.Kind != catalogue.KindScalar:
+		return nil
+	}
+	switch r.Scalar {
+	case catalogue.String:
+		return value
+	case catalogue.Decimal:
+		return jen.String().Call(value)
+	case catalogue.UUID, catalogue.Date:
+		return value.Dot("String").Call()
+	case catalogue.Int32:
+		return jen.Qual("strconv", "FormatInt").Call(jen.Int64().Call(value), jen.Lit(10))
+	case catalogue.Int64:
+		return jen.Qual("strconv", "FormatInt").Call(value, jen.Lit(10))
+	default:
+		return nil
+	}
+}
+
+// enqueueEvent makes:
+//
+//	// EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
+//	func EnqueueOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+//		return enqueueOne(ctx, tx, e, opts)
+//	}
+func enqueueEvent(e *catalogue.Event) jen.Code {
+	name := "Enqueue" + e.GoName
+	return deprecatedComment(e.Deprecated, name+" records e in the outbox as part of tx: it is published if and only if tx commits.").
+		Line().
+		Func().Id(name).Params(ctxParam(), txParam(), jen.Id("e").Id(e.GoName), optionsParam()).
+		Add(results(outbox("ID"), jen.Error())).
+		Block(jen.Return(jen.Id("enqueueOne").Call(jen.Id("ctx"), jen.Id("tx"), jen.Id("e"), jen.Id("opts"))))
+}
+
+// queueEvent makes:
+//
+//	// QueueOrderPlacedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
+//	func QueueOrderPlacedV1(ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+//		return queueOne(ctx, batch, e, opts)
+//	}
+func queueEvent(e *catalogue.Event) jen.Code {
+	name := "Queue" + e.GoName
+	return deprecatedComment(e.Deprecated, name+" adds the enqueueing of e to batch, which must be sent within a transaction.").
+		Line().
+		Func().Id(name).Params(ctxParam(), batchParam(), jen.Id("e").Id(e.GoName), optionsParam()).
+		Add(results(outbox("ID"), jen.Error())).
+		Block(jen.Return(jen.Id("queueOne").Call(jen.Id("ctx"), jen.Id("batch"), jen.Id("e"), jen.Id("opts"))))
+}
+
+// optionsParam makes the parameter:
+//
+//	opts ...outbox.EnqueueOption
+func optionsParam() *jen.Statement { return jen.Id("opts").Op("...").Add(outbox("EnqueueOption")) }
+
+// batchParam makes the parameter:
+//
+//	batch *pgx.Batch
+func batchParam() *jen.Statement { return jen.Id("batch").Op("*").Add(pgx("Batch")) }

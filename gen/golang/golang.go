@@ -1,0 +1,72 @@
+// Package golang turns a catalogue into Go.
+//
+// One file of this package holds one construct: events, consumers, the store and so on. Every function that makes Go shows in its
+// comment what it makes. Nothing is decided here about the catalogue, and nothing is written to disk.
+package golang
+
+import (
+	"fmt"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/outboxgen/outboxgen/gen/catalogue"
+)
+
+// File is a generated file.
+type File struct {
+	Path    string // relative to the catalogue's directory, with slashes
+	Content []byte
+}
+
+// Emit returns the Go files of a catalogue, in an order that is always the same. importPath is that of the package they form; the
+// package that sqlc makes of the queries is outboxdb below it.
+func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
+	g := &generator{
+		catalogue:  c,
+		importPath: importPath,
+		personal:   personalTypes(c.Types),
+		patterns:   namePatterns(c),
+	}
+	var files []File
+	for _, s := range g.sources() {
+		content, err := g.render(s)
+		if err != nil {
+			return nil, fmt.Errorf("golang: %s: %w", g.path(s.name), err)
+		}
+		files = append(files, File{Path: g.path(s.name), Content: content})
+	}
+	return files, nil
+}
+
+// generator is what the constructs share.
+type generator struct {
+	catalogue  *catalogue.Catalogue
+	importPath string
+	personal   map[*catalogue.Type]bool
+	patterns   map[*catalogue.Field]string // the variables' names
+}
+
+// source is a file to be: what it says of the package, where it is the one that does, and its declarations.
+type source struct {
+	name         string
+	packageDoc   []string
+	declarations []jen.Code
+	err          error
+}
+
+// sources returns all files of the catalogue.
+func (g *generator) sources() []source {
+	sources := []source{g.packageSource(), g.storeSource()}
+	if len(g.catalogue.Types) > 0 {
+		sources = append(sources, g.typesSource())
+	}
+	if s := g.privacySource(); len(s.declarations) > 0 {
+		sources = append(sources, s)
+	}
+	for _, e := range g.catalogue.Events {
+		sources = append(sources, g.eventSource(e))
+	}
+	for _, c := range g.catalogue.Consumers {
+		sources = append(sources, g.consumerSource(c))
+	}
+	return sources
+}

@@ -1,0 +1,172 @@
+package golang_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/outboxgen/outboxgen/gen/catalogue"
+	"github.com/outboxgen/outboxgen/gen/golang"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// importPath is where the examples' compile_test.go has the goldens compiled.
+const importPath = "github.com/outboxgen/outboxgen/examples/internal/goldens/"
+
+func TestEmitMatchesTheGoldens(t *testing.T) {
+	t.Parallel()
+	for name, c := range cases(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := emit(t, name, c)
+			if *update {
+				write(t, name, files)
+			}
+			var want []string
+			for _, f := range files {
+				want = append(want, f.Path)
+				golden, err := os.ReadFile(filepath.Join("testdata", name, filepath.FromSlash(f.Path)))
+				if err != nil {
+					t.Fatalf("%v; run go test with -update", err)
+				}
+				if !bytes.Equal(f.Content, golden) {
+					t.Errorf("%s differs from the golden file; look at the difference after go test with -update. Got:\n%s", f.Path, f.Content)
+				}
+			}
+			if got := goldens(t, name); fmt.Sprint(got) != fmt.Sprint(sorted(want)) {
+				t.Errorf("golden files: got %v, want %v", got, sorted(want))
+			}
+		})
+	}
+}
+
+func TestEmitIsDeterministic(t *testing.T) {
+	t.Parallel()
+	first, second := cases(t), cases(t)
+	for name, c := range first {
+		a, b, again := emit(t, name, c), emit(t, name, c), emit(t, name, second[name])
+		if fmt.Sprintf("%q", a) != fmt.Sprintf("%q", b) || fmt.Sprintf("%q", a) != fmt.Sprintf("%q", again) {
+			t.Errorf("%s: two runs differ", name)
+		}
+	}
+}
+
+func TestFilesAreFormattedAndGroupTheirImports(t *testing.T) {
+	t.Parallel()
+	for name, c := range cases(t) {
+		for _, f := range emit(t, name, c) {
+			formatted, err := format.Source(f.Content)
+			if err != nil {
+				t.Fatalf("%s/%s: %v", name, f.Path, err)
+			}
+			if !bytes.Equal(formatted, f.Content) {
+				t.Errorf("%s/%s is not as gofmt has it", name, f.Path)
+			}
+			checkImports(t, name+"/"+f.Path, f.Content)
+		}
+	}
+}
+
+// checkImports wants imports without names, the standard library's first and apart.
+func checkImports(t *testing.T, name string, content []byte) {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, content, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, spec := range f.Imports {
+		if spec.Name != nil {
+			t.Errorf("%s: import %s has the name %s", name, spec.Path.Value, spec.Name)
+		}
+		if i == 0 {
+			continue
+		}
+		before := f.Imports[i-1]
+		apart := fset.Position(spec.Pos()).Line > fset.Position(before.Pos()).Line+1
+		if changes := isStandard(before.Path.Value) != isStandard(spec.Path.Value); apart != changes {
+			t.Errorf("%s: imports %s and %s: apart is %t, want %t", name, before.Path.Value, spec.Path.Value, apart, changes)
+		}
+		if !isStandard(before.Path.Value) && isStandard(spec.Path.Value) {
+			t.Errorf("%s: %s stands behind %s", name, spec.Path.Value, before.Path.Value)
+		}
+	}
+}
+
+func isStandard(path string) bool { return !strings.Contains(path, ".") }
+
+func TestAnOrdinaryEventIsShort(t *testing.T) {
+	t.Parallel()
+	for _, f := range emit(t, "orders", cases(t)["orders"]) {
+		lines := bytes.Count(f.Content, []byte("\n"))
+		if strings.HasSuffix(f.Path, "order_cancelled_v1.gen.go") && lines >= 45 {
+			t.Errorf("%s has %d lines, want fewer than 45", f.Path, lines)
+		}
+	}
+}
+
+func TestErrorsNameTheFile(t *testing.T) {
+	t.Parallel()
+	c := hostile()
+	c.Events[0].GoName = "Not an identifier"
+	c.Go.Dir = "some/dir"
+	_, err := golang.Emit(c, "example.com/x")
+	if err == nil || !strings.Contains(err.Error(), "some/dir/") {
+		t.Errorf("got error %v, want one that names the file", err)
+	}
+}
+
+func TestKeyOfATypeWithoutTextIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, ref := range []catalogue.Ref{
+		{Kind: catalogue.KindScalar, Scalar: catalogue.JSON},
+		{Kind: catalogue.KindScalar, Scalar: catalogue.String, Optional: true},
+		{Kind: catalogue.KindList, Elem: &catalogue.Ref{Scalar: catalogue.String}},
+	} {
+		c := hostile()
+		key := &catalogue.Field{Name: "key", JSONName: "key", GoName: "Key", Type: ref}
+		c.Events[0].Key, c.Events[0].Fields = []*catalogue.Field{key}, []*catalogue.Field{key}
+		if _, err := golang.Emit(c, "example.com/x"); err == nil || !strings.Contains(err.Error(), "key of ") {
+			t.Errorf("%+v: got error %v, want one about the key", ref, err)
+		}
+	}
+}
+
+// cases returns the catalogues below testdata, and those that no YAML can say.
+func cases(t *testing.T) map[string]*catalogue.Catalogue {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*/outbox.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no catalogues: %v", err)
+	}
+	all := map[string]*catalogue.Catalogue{"hostile": hostile()}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, list := catalogue.Parse(file, data)
+		if c == nil {
+			t.Fatalf("%s: %v", file, list)
+		}
+		all[filepath.Base(filepath.Dir(file))] = c
+	}
+	return all
+}
+
+func emit(t *testing.T, name string, c *catalogue.Catalogue) []golang.File {
+	t.Helper()
+	files, err := golang.Emit(c, importPath+name+"/events")
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return files
+}

@@ -1,0 +1,44 @@
+package golang_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/outboxgen/outboxgen/gen/golang"
+)
+
+// write replaces the golden files of a case.
+func write(t *testing.T, name string, files []golang.File) {
+	t.Helper()
+	for _, old := range goldens(t, name) {
+		if err := os.Remove(filepath.Join("testdata", name, old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range files {
+		path := filepath.Join("testdata", name, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// goldens returns the golden files of a case, as they are called in Emit's result.
+func goldens(t *testing.T, name string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", name, "events", "*.gen.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range files {
+		files[i] = "events/" + filepath.Base(f)
+	}
+	return sorted(files)
+}
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }

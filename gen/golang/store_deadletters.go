@@ -1,0 +1,78 @@
+package golang
+
+import "github.com/dave/jennifer/jen"
+
+// deadLettersMethods makes the methods of outbox.DeadLetters.
+func (g *generator) deadLettersMethods() []jen.Code {
+	return []jen.Code{
+		g.listDead(),
+		changeDead("Replay", "ReplayDead", "outbox: replay dead letters", ring()),
+		changeDead("Discard", "DiscardDead", "outbox: discard dead letters", jen.Null()),
+	}
+}
+
+// listDead makes:
+//
+//	// ListDead implements outbox.DeadLetters.
+//	func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, error) {
+//		rows, err := s.db.ListDead(ctx, int32(limit))
+//		if err != nil {
+//			return nil, fmt.Errorf("outbox: list dead letters: %w", err)
+//		}
+//		letters := make([]outbox.DeadLetter, len(rows))
+//		for i, r := range rows {
+//			m, err := message(outboxdb.ReadShardsRow{
+//				Shard: r.Shard, Seq: r.Seq, …
+//			})
+//			if err != nil {
+//				return nil, err
+//			}
+//			letters[i] = outbox.DeadLetter{Message: m, Error: r.LastError, DiedAt: r.DiedAt}
+//		}
+//		return letters, nil
+//	}
+func (g *generator) listDead() jen.Code {
+	row := g.outboxdb("ReadShardsRow").Add(valueLines(
+		sameNamed("r", "Shard", "Seq", "ID", "Type", "Version", "Topic", "Key", "Payload"),
+		sameNamed("r", "ContentType", "Headers", "CausationID", "Attempts", "CreatedAt"),
+	))
+	return method("ListDead", "outbox.DeadLetters").Params(ctxParam(), jen.Id("limit").Int()).
+		Add(results(jen.Index().Add(outbox("DeadLetter")), jen.Error())).
+		Block(
+			assign("rows", query("ListDead", int32Of("limit"))),
+			ifFailed(failure("outbox: list dead letters"), jen.Nil()),
+			makeSlice("letters", outbox("DeadLetter")),
+			eachRow(
+				assign("m", jen.Id("message").Call(row)),
+				ifFailed(jen.Err(), jen.Nil()),
+				jen.Id("letters").Index(jen.Id("i")).Op("=").Add(outbox("DeadLetter")).Values(
+					pair("Message", jen.Id("m")),
+					pair("Error", selector("r", "LastError")),
+					pair("DiedAt", selector("r", "DiedAt")),
+				),
+			),
+			jen.Return(jen.Id("letters"), jen.Nil()),
+		)
+}
+
+// changeDead makes:
+//
+//	// Replay implements outbox.DeadLetters.
+//	func (s *Store) Replay(ctx context.Context, ids ...outbox.ID) (int, error) {
+//		n, err := s.db.ReplayDead(ctx, ids)
+//		if err != nil {
+//			return 0, fmt.Errorf("outbox: replay dead letters: %w", err)
+//		}
+//		doorbell.Ring()
+//		return int(n), nil
+//	}
+func changeDead(name, with, doing string, after jen.Code) jen.Code {
+	return method(name, "outbox.DeadLetters").Params(ctxParam(), jen.Id("ids").Op("...").Add(outbox("ID"))).
+		Add(countResults()).
+		Block(
+			assign("n", query(with, jen.Id("ids"))),
+			ifFailed(failure(doing), jen.Lit(0)),
+			after,
+			returnCount(),
+		)
+}

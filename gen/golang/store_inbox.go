@@ -1,0 +1,79 @@
+package golang
+
+import "github.com/dave/jennifer/jen"
+
+// inboxMethods makes the methods of inbox.Store.
+func (g *generator) inboxMethods() []jen.Code {
+	return []jen.Code{inTx(), g.claim(), redispatch()}
+}
+
+// inTx makes:
+//
+//	// InTx implements inbox.Store.
+//	func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
+//		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
+//	}
+func inTx() jen.Code {
+	return method("InTx", "inbox.Store").Params(ctxParam(), jen.Id("f").Func().Params(txParam()).Error()).Error().
+		Block(jen.Return(pgx("BeginTxFunc").Call(
+			jen.Id("ctx"),
+			selector("s", "pool"),
+			pgx("TxOptions").Values(pair("IsoLevel", pgx("ReadCommitted"))),
+			jen.Id("f"),
+		)))
+}
+
+// claim makes:
+//
+//	// Claim implements inbox.Store.
+//	func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event outbox.ID) (inbox.Claim, error) {
+//		c, err := s.db.WithTx(tx).ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: event, Consumer: consumer})
+//		switch {
+//		case err != nil:
+//			return 0, fmt.Errorf("inbox: claim: %w", err)
+//		case !c.Locked:
+//			return inbox.InFlight, nil
+//		case c.Fresh:
+//			return inbox.Fresh, nil
+//		default:
+//			return inbox.Duplicate, nil
+//		}
+//	}
+func (g *generator) claim() jen.Code {
+	params := g.params("ClaimEvent", pair("EventID", jen.Id("event")), pair("Consumer", jen.Id("consumer")))
+	answer := func(name string) jen.Code { return jen.Return(inbox(name), jen.Nil()) }
+	return method("Claim", "inbox.Store").
+		Params(ctxParam(), txParam(), jen.Id("consumer").String(), jen.Id("event").Add(outbox("ID"))).
+		Add(results(inbox("Claim"), jen.Error())).
+		Block(
+			assign("c", queryInTx("ClaimEvent", params)),
+			jen.Switch().Block(
+				jen.Case(jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Lit(0), failure("inbox: claim"))),
+				jen.Case(jen.Op("!").Add(selector("c", "Locked"))).Block(answer("InFlight")),
+				jen.Case(selector("c", "Fresh")).Block(answer("Fresh")),
+				jen.Default().Block(answer("Duplicate")),
+			),
+		)
+}
+
+// redispatch makes:
+//
+//	// Redispatch implements inbox.Store.
+//	func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) (int, error) {
+//		n, err := s.db.WithTx(tx).RedispatchCaused(ctx, causation)
+//		if err != nil {
+//			return 0, fmt.Errorf("inbox: redispatch: %w", err)
+//		}
+//		doorbell.Ring()
+//		return int(n), nil
+//	}
+func redispatch() jen.Code {
+	return method("Redispatch", "inbox.Store").Params(ctxParam(), txParam(), jen.Id("causation").Add(outbox("ID"))).
+		Add(countResults()).
+		Block(
+			assign("n", queryInTx("RedispatchCaused", jen.Id("causation"))),
+			ifFailed(failure("inbox: redispatch"), jen.Lit(0)),
+			ring(),
+			returnCount(),
+		)
+}

@@ -1,0 +1,141 @@
+package golang
+
+import (
+	"slices"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/outboxgen/outboxgen/gen/catalogue"
+)
+
+// scalars are the Go types of the catalogue's. This is the place to add one; runtime/payload has its JSON.
+var scalars = map[catalogue.Scalar]func() *jen.Statement{
+	catalogue.Bool:      jen.Bool,
+	catalogue.String:    jen.String,
+	catalogue.Int32:     jen.Int32,
+	catalogue.Int64:     jen.Int64,
+	catalogue.Float64:   jen.Float64,
+	catalogue.Decimal:   func() *jen.Statement { return payload("Decimal") },
+	catalogue.UUID:      func() *jen.Statement { return uuid("UUID") },
+	catalogue.Timestamp: func() *jen.Statement { return jen.Qual("time", "Time") },
+	catalogue.Date:      func() *jen.Statement { return payload("Date") },
+	catalogue.Duration:  func() *jen.Statement { return jen.Qual("time", "Duration") },
+	catalogue.Bytes:     func() *jen.Statement { return jen.Index().Byte() },
+	catalogue.JSON:      func() *jen.Statement { return jen.Qual("encoding/json", "RawMessage") },
+}
+
+// hasNil says whether a type has a nil of its own, so that it needs no pointer to be absent.
+func hasNil(r catalogue.Ref) bool {
+	switch r.Kind {
+	case catalogue.KindList, catalogue.KindMap:
+		return true
+	case catalogue.KindScalar:
+		return r.Scalar == catalogue.Bytes || r.Scalar == catalogue.JSON
+	default:
+		return false
+	}
+}
+
+// isPointer says whether a field is a pointer in Go.
+func isPointer(r catalogue.Ref) bool { return r.Optional && !hasNil(r) }
+
+// fieldType makes the type of a field:
+//
+//	*string
+func fieldType(r catalogue.Ref) *jen.Statement {
+	if isPointer(r) {
+		return jen.Op("*").Add(bareType(r))
+	}
+	return bareType(r)
+}
+
+// elementType makes the type of a list's elements or a map's values. There, what is optional is a pointer in any case: a nil
+// one is null in JSON, which is something else than an empty list.
+//
+//	*[]string
+func elementType(r catalogue.Ref) *jen.Statement {
+	if r.Optional {
+		return jen.Op("*").Add(bareType(r))
+	}
+	return bareType(r)
+}
+
+// bareType makes a type without regard to its being optional:
+//
+//	map[string][]Line
+func bareType(r catalogue.Ref) *jen.Statement {
+	switch r.Kind {
+	case catalogue.KindNamed:
+		return jen.Id(r.Named.GoName)
+	case catalogue.KindList:
+		return jen.Index().Add(elementType(*r.Elem))
+	case catalogue.KindMap:
+		return jen.Map(jen.String()).Add(elementType(*r.Elem))
+	default:
+		return scalars[r.Scalar]()
+	}
+}
+
+// structType makes a struct; key is the first field on the way to an event's ordering key, or nil.
+//
+//	type OrderPlacedV1 struct {
+//		OrderID uuid.UUID `json:"order_id"` // ordering key
+//		// What the customer said.
+//		Note *string `json:"note,omitempty"`
+//	}
+func structType(goName string, fields []*catalogue.Field, key *catalogue.Field) *jen.Statement {
+	var members []jen.Code
+	for _, f := range fields {
+		if f.Doc != "" || f.Deprecated != "" {
+			members = append(members, deprecatedComment(f.Deprecated, sentence(f.Doc)))
+		}
+		members = append(members, structField(f, f == key))
+	}
+	return jen.Type().Id(goName).Struct(members...)
+}
+
+// structField makes:
+//
+//	Email *string `json:"email,omitempty"` // personal data
+func structField(f *catalogue.Field, isKey bool) *jen.Statement {
+	tag := f.JSONName
+	if f.Type.Optional {
+		tag += ",omitempty"
+	}
+	s := jen.Id(f.GoName).Add(fieldType(f.Type)).Tag(map[string]string{"json": tag})
+	switch {
+	case isKey && f.Type.Kind == catalogue.KindNamed && f.Type.Named.Enum == nil:
+		s.Comment("has the ordering key")
+	case isKey && f.PII:
+		s.Comment("ordering key, personal data")
+	case isKey:
+		s.Comment("ordering key")
+	case f.PII:
+		s.Comment("personal data")
+	}
+	return s
+}
+
+// personalTypes returns the types that hold personal data, themselves or through others.
+func personalTypes(types []*catalogue.Type) map[*catalogue.Type]bool {
+	personal := map[*catalogue.Type]bool{}
+	for grown := true; grown; {
+		grown = false
+		for _, t := range types {
+			if !personal[t] && holdsPersonal(t.Fields, personal) {
+				personal[t], grown = true, true
+			}
+		}
+	}
+	return personal
+}
+
+// holdsPersonal says whether fields hold personal data, given the types of which that is known.
+func holdsPersonal(fields []*catalogue.Field, personal map[*catalogue.Type]bool) bool {
+	return slices.ContainsFunc(fields, func(f *catalogue.Field) bool {
+		r := &f.Type
+		for r.Elem != nil {
+			r = r.Elem
+		}
+		return f.PII || r.Kind == catalogue.KindNamed && personal[r.Named]
+	})
+}

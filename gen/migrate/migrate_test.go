@@ -1,0 +1,314 @@
+package migrate_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/outboxgen/outboxgen/gen/catalogue"
+	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/lock"
+	"github.com/outboxgen/outboxgen/gen/migrate"
+	"github.com/outboxgen/outboxgen/gen/output"
+)
+
+// world is a service with migrations, and what its lock knows.
+type world struct {
+	t         *testing.T
+	catalogue catalogue.Catalogue
+	disk      fstest.MapFS
+	known     []lock.Migration
+	database  lock.Database
+}
+
+func newWorld(t *testing.T, format string, disk ...string) *world {
+	w := &world{t: t, disk: fstest.MapFS{}}
+	w.catalogue.File = "outbox.yaml"
+	w.catalogue.Database = catalogue.Database{
+		Engine: "postgresql", PrefixPos: diag.Pos{File: "outbox.yaml", Line: 7, Column: 11},
+	}
+	w.catalogue.Migrations = catalogue.Migrations{Dir: "db", Format: format}
+	for _, name := range disk {
+		w.disk[name] = &fstest.MapFile{}
+	}
+	return w
+}
+
+func (w *world) plan() (migrate.Result, error) {
+	return migrate.Plan(migrate.Input{
+		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database,
+		Display: func(path string) string { return path },
+	})
+}
+
+// generate plans, and brings the plan to disk and into the lock.
+func (w *world) generate() migrate.Result {
+	w.t.Helper()
+	r, err := w.plan()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range r.Files {
+		w.disk[f.Path] = &fstest.MapFile{Data: f.Data}
+	}
+	for _, path := range r.Stale {
+		delete(w.disk, path)
+	}
+	w.known, w.database = r.Known, lock.Normalise(&w.catalogue).Database
+	return r
+}
+
+// only returns the single migration that is on disk.
+func (w *world) only() (path, text string) {
+	w.t.Helper()
+	if len(w.disk) != 1 {
+		w.t.Fatalf("got %d files on disk, want 1: %v", len(w.disk), w.disk)
+	}
+	for path, f := range w.disk {
+		return path, string(f.Data)
+	}
+	return "", ""
+}
+
+// wantRule plans, and expects a violation.
+func (w *world) wantRule(rule string, in ...string) diag.Diagnostic {
+	w.t.Helper()
+	_, err := w.plan()
+	var v *migrate.Violation
+	if !errors.As(err, &v) || v.Diagnostic.Rule != rule {
+		w.t.Fatalf("got error %v, want a violation of %s", err, rule)
+	}
+	for _, want := range in {
+		if !strings.Contains(v.Diagnostic.Message+" "+v.Diagnostic.Help, want) {
+			w.t.Errorf("got %q and help %q, want %q in it", v.Diagnostic.Message, v.Diagnostic.Help, want)
+		}
+	}
+	return v.Diagnostic
+}
+
+func TestTheNumberFollowsTheHighest(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		disk []string
+		want string
+	}{
+		{"no directory", nil, "db/00001_outboxgen.sql"},
+		{"no migrations", []string{"db/README.md", "db/seed.sql"}, "db/00001_outboxgen.sql"},
+		{"five digits", []string{"db/00001_a.sql", "db/00009_b.sql"}, "db/00010_outboxgen.sql"},
+		{"three digits", []string{"db/001_a.sql", "db/009_b.sql"}, "db/010_outboxgen.sql"},
+		{"no padding", []string{"db/9_b.sql", "db/10_c.sql"}, "db/11_outboxgen.sql"},
+		{"a full width", []string{"db/99999_b.sql"}, "db/100000_outboxgen.sql"},
+		{"timestamps", []string{"db/20261130120000_a.sql", "db/20251130120000_b.sql"}, "db/20261130120001_outboxgen.sql"},
+		{"both", []string{"db/00007_a.sql", "db/20261130120000_a.sql"}, "db/20261130120001_outboxgen.sql"},
+		{"in Go", []string{"db/00001_a.sql", "db/00002_b.go", "db/00003_c_test.go"}, "db/00003_outboxgen.sql"},
+		{"directories", []string{"db/00005_dir.sql/x"}, "db/00001_outboxgen.sql"},
+		{"huge", []string{"db/99999999999999999999999_a.sql", "db/1_b.sql"}, "db/2_outboxgen.sql"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := newWorld(t, "plain", test.disk...).plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Files) != 1 || r.Files[0].Path != test.want || r.Known[0].File != test.want {
+				t.Errorf("got %+v, want %s", r.Files, test.want)
+			}
+		})
+	}
+}
+
+func TestGooseHoldsBothDirectionsAndMarksStatements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.catalogue.Database.Schema, w.catalogue.Database.Prefix = "messaging", "shop_"
+	w.generate()
+	_, text := w.only()
+	if !output.HasMarker([]byte(text), output.Marker) || strings.Contains(text, "\n\n\n") || !strings.HasSuffix(text, "\n") {
+		t.Errorf("no header, or white space to spare:\n%s", text)
+	}
+	up, down, found := strings.Cut(text, "\n-- +goose Down\n")
+	if !found || !strings.Contains(up, "\n-- +goose Up\nCREATE SCHEMA") {
+		t.Fatalf("no two directions:\n%s", text)
+	}
+	begins, ends := strings.Count(up, "\n-- +goose StatementBegin\n"), strings.Count(up, "\n-- +goose StatementEnd\n")
+	if bodies := strings.Count(up, "BEGIN\n"); begins != bodies || ends != bodies || bodies == 0 {
+		t.Errorf("got %d begins and %d ends for %d bodies", begins, ends, bodies)
+	}
+	for _, line := range strings.Split(up, "\n") {
+		words := strings.Fields(strings.ReplaceAll(line, "(", " "))
+		if len(words) > 2 && words[0] == "CREATE" && (words[1] == "TABLE" || words[1] == "VIEW" || words[1] == "FUNCTION") &&
+			!strings.Contains(line, "PARTITION OF") && !strings.Contains(down, "DROP "+words[1]+" "+words[2]) {
+			t.Errorf("down does not drop what this makes: %s", line)
+		}
+	}
+	if strings.Contains(down, "DROP SCHEMA") {
+		t.Error("down drops the schema, which others may use")
+	}
+}
+
+func TestPlainHoldsTheStatementsOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "plain")
+	w.generate()
+	if _, text := w.only(); strings.Contains(text, "goose") || strings.Contains(text, "DROP FUNCTION") ||
+		!output.HasMarker([]byte(text), output.Marker) {
+		t.Errorf("got:\n%s", text)
+	}
+}
+
+func TestAKnownMigrationStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.generate()
+	path, text := w.only()
+
+	w.disk["db/00002_later.sql"] = &fstest.MapFile{}
+	again := w.generate()
+	if again.Files[0].Path != path || string(again.Files[0].Data) != text || len(again.Stale) != 0 {
+		t.Errorf("got %s (stale %q), want %s unchanged", again.Files[0].Path, again.Stale, path)
+	}
+	delete(w.disk, path)
+	if r := w.generate(); r.Files[0].Path != path || string(r.Files[0].Data) != text {
+		t.Errorf("once deleted: got %s, want %s unchanged", r.Files[0].Path, path)
+	}
+	w.disk[path] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(text, "\n", "\r\n"))}
+	if _, err := w.plan(); err != nil {
+		t.Errorf("with other line endings: %v", err)
+	}
+}
+
+func TestARenumberedMigrationIsTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.generate()
+	path, text := w.only()
+	delete(w.disk, path)
+	w.disk["db/00002_outboxgen.sql"] = &fstest.MapFile{Data: []byte(text)}
+
+	w.generate()
+	if got, _ := w.only(); got != "db/00002_outboxgen.sql" || w.known[0].File != got {
+		t.Errorf("got %s, known as %s", got, w.known[0].File)
+	}
+}
+
+func TestALostLockFindsItsMigrationAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose", "db/00001_a.sql")
+	w.generate()
+	before := w.known
+	w.known, w.database = nil, lock.Database{}
+	w.generate()
+	if len(w.known) != 1 || w.known[0] != before[0] {
+		t.Errorf("got %+v, want %+v", w.known, before)
+	}
+	w.known, w.database = nil, lock.Database{}
+	w.catalogue.Database.Prefix = "x_"
+	d := w.wantRule(migrate.RuleImmutable, "does not know it", "restore outboxgen.lock")
+	if d.Pos.File != "db/00002_outboxgen.sql" {
+		t.Errorf("got position %+v", d.Pos)
+	}
+}
+
+func TestAnEditedMigrationIsRefusedAtItsLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.generate()
+	path, text := w.only()
+	w.disk[path] = &fstest.MapFile{Data: []byte(strings.Replace(text, "-- +goose Up\n", "-- +goose Up\nDROP TABLE x;\n", 1))}
+	if d := w.wantRule(migrate.RuleImmutable, "edited"); d.Pos != (diag.Pos{File: path, Line: 4}) {
+		t.Errorf("got position %+v, want %s:4", d.Pos, path)
+	}
+}
+
+func TestRenamedTablesAreRefusedAtThePrefix(t *testing.T) {
+	t.Parallel()
+	for _, change := range []struct{ schema, prefix, would string }{
+		{"", "shop_", `"shop_outbox"`}, {"messaging", "", `"messaging.outbox"`},
+	} {
+		w := newWorld(t, "goose")
+		w.generate()
+		path, _ := w.only()
+		w.catalogue.Database.Schema, w.catalogue.Database.Prefix = change.schema, change.prefix
+		d := w.wantRule(migrate.RuleTables, change.would, `makes "outbox"`, "delete it and generate again")
+		if d.Pos != w.catalogue.Database.PrefixPos {
+			t.Errorf("got position %+v", d.Pos)
+		}
+		w.catalogue.Database.PrefixPos = diag.Pos{}
+		if d := w.wantRule(migrate.RuleTables); d.Pos.File != "outbox.yaml" {
+			t.Errorf("without a prefix: got position %+v", d.Pos)
+		}
+
+		delete(w.disk, path)
+		w.generate()
+		if _, text := w.only(); !strings.Contains(text, change.prefix+`outbox"`) {
+			t.Error("once deleted, it is not written for the new names")
+		}
+	}
+}
+
+func TestOtherTablesUnderTheSameNamesNeedAMigration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.generate()
+	path, text := w.only()
+	// As if an outboxgen with other tables had written it.
+	older := strings.Replace(text, "xid8 ", "xid9 ", 1)
+	w.disk[path] = &fstest.MapFile{Data: []byte(older)}
+	w.known[0].Hash, w.known[0].Statements = output.Hash([]byte(older)), "other"
+	w.wantRule(migrate.RuleNeeded, "this outboxgen's tables differ")
+}
+
+func TestAnotherCommentInTheTemplateIsNoOtherTable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.generate()
+	path, text := w.only()
+	// As if an outboxgen with other comments had written it.
+	older := strings.Replace(text, "CREATE TABLE", "-- It is not said better.\nCREATE TABLE", 1)
+	w.disk[path] = &fstest.MapFile{Data: []byte(older)}
+	w.known[0].Hash = output.Hash([]byte(older))
+
+	w.generate()
+	if _, got := w.only(); got != older {
+		t.Error("the migration was rewritten")
+	}
+}
+
+func TestAMovedDirectoryAndAnotherToolKeepTheStatements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose", "db/00001_a.sql")
+	w.generate()
+	delete(w.disk, "db/00001_a.sql")
+	w.catalogue.Migrations.Dir = "sql/migrations"
+	w.generate()
+	path, text := w.only()
+	if path != "sql/migrations/00002_outboxgen.sql" || w.known[0].File != path {
+		t.Errorf("got %s, known as %s", path, w.known[0].File)
+	}
+	w.catalogue.Migrations.Format = "plain"
+	w.generate()
+	if _, got := w.only(); strings.Contains(got, "goose") || w.known[0].Format != "plain" {
+		t.Error("not rewritten for the other tool")
+	}
+	w.catalogue.Migrations.Format = "goose"
+	w.generate()
+	if _, got := w.only(); got != text {
+		t.Error("not rewritten as it was")
+	}
+	w.catalogue.Migrations = catalogue.Migrations{}
+	if r := w.generate(); len(r.Files) != 0 || len(r.Stale) != 0 || len(r.Known) != 1 {
+		t.Errorf("without migrations in the catalogue: got %+v", r)
+	}
+}
+
+func TestMigrationsOfANewerOutboxgenAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.generate()
+	w.known[0].SchemaVersion = migrate.SchemaVersion + 1
+	if _, err := w.plan(); err == nil || !strings.Contains(err.Error(), "newer outboxgen") {
+		t.Errorf("got error %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package migrate
+
+import (
+	"fmt"
+
+	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/lock"
+	"github.com/outboxgen/outboxgen/gen/output"
+)
+
+// The rules that migrations are checked by.
+const (
+	RuleImmutable = "MIGRATION_IMMUTABLE"
+	RuleTables    = "TABLE_SAME_NAME"
+	RuleNeeded    = "MIGRATION_NEEDED"
+)
+
+// Violation is a migration that no longer fits the catalogue.
+type Violation struct {
+	Diagnostic diag.Diagnostic
+	Sources    map[string][]byte // the files that the diagnostic points into
+}
+
+func (v *Violation) Error() string { return v.Diagnostic.Message }
+
+// check says what is wrong with a migration on disk that is not what would be written now.
+func (p *planner) check(at string, data []byte) error {
+	switch {
+	case p.known == nil:
+		return p.unknown(at)
+	case output.Hash(data) != p.known.Hash:
+		return p.edited(at, data)
+	case p.known.Statements == p.statements:
+		return nil
+	case p.Database != lock.Normalise(p.Catalogue).Database:
+		return p.renamed(at)
+	default:
+		return p.needed(at)
+	}
+}
+
+func (p *planner) unknown(at string) error {
+	d := diag.New(RuleImmutable, diag.Pos{File: p.Display(at)},
+		"this migration is not what would be written, and %s does not know it", lock.Name).
+		WithHelp("restore %s from version control; if no database has run the migration, delete it and generate again", lock.Name)
+	return &Violation{Diagnostic: d}
+}
+
+// edited points at the first line that was edited, if what was written can still be told.
+func (p *planner) edited(at string, data []byte) error {
+	pos := diag.Pos{File: p.Display(at)}
+	if output.Hash(p.text) == p.known.Hash {
+		pos.Line = output.Write{Data: p.text, Old: data}.Line()
+	}
+	d := diag.New(RuleImmutable, pos, "this migration was edited after it was generated").
+		WithHelp("restore it from version control, and write what you want to change as a migration of its own")
+	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: data}}
+}
+
+func (p *planner) renamed(at string) error {
+	pos := p.Catalogue.Database.PrefixPos
+	if pos.File == "" {
+		pos = diag.Pos{File: p.Catalogue.File}
+	}
+	d := diag.New(RuleTables, pos, "the tables would be %s, but %s makes %s",
+		tables(lock.Normalise(p.Catalogue).Database), p.Display(at), tables(p.Database)).
+		WithHelp("take back the change to database; if no database has run %s, delete it and generate again", p.Display(at))
+	return &Violation{Diagnostic: d}
+}
+
+func (p *planner) needed(at string) error {
+	d := diag.New(RuleNeeded, diag.Pos{File: p.Display(at)},
+		"this outboxgen's tables differ from those of the migration, and it cannot write the one between them").
+		WithHelp("use the version of outboxgen that wrote it; if no database has run the migration, delete it and generate again")
+	return &Violation{Diagnostic: d}
+}
+
+// tables describes how a database's tables are called, by example.
+func tables(db lock.Database) string {
+	name := db.Prefix + "outbox"
+	if db.Schema != "" {
+		name = db.Schema + "." + name
+	}
+	return fmt.Sprintf("%q and so on", name)
+}

@@ -1,0 +1,150 @@
+package source
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen/diag"
+)
+
+// lookAhead is how many lines a quoted text or a bracket may go on for and still be told from an error.
+const lookAhead = 40
+
+// locate turns the YAML reader's error into a diagnostic. The reader often reports where a block begins, or nothing at all: so
+// the line is found anew, as the one after the longest prefix of the file that is YAML.
+func (l *loader) locate(err error) diag.Diagnostic {
+	number := l.firstBadLine()
+	line := l.line(number)
+	if tab := indentTab(line); tab >= 0 {
+		return l.tabProblem(number, tab)
+	}
+	reason := strings.TrimPrefix(err.Error(), "yaml: ")
+	reason = reportedLine.ReplaceAllString(reason, "")
+	pos := diag.Pos{File: l.file, Line: number, Column: firstMark(line) + 1, End: trimmedEnd(line)}
+	for _, c := range syntaxCauses {
+		if !strings.Contains(reason, c.reason) {
+			continue
+		}
+		help := c.help
+		if c.at != nil {
+			match := matchAt(c.at, line)
+			if match == nil {
+				continue
+			}
+			pos.Column, pos.End = match[0]+1, match[1]+1
+			help = strings.ReplaceAll(help, "%s", string(line[match[0]:match[1]]))
+		}
+		return diag.New(c.rule, pos, "%s", cmp.Or(c.message, "this is not YAML: "+reason)).WithHelp("%s", help)
+	}
+	return diag.New(diag.YAMLSyntax, pos, "this is not YAML: %s", reason).
+		WithHelp("look at this line and at the one before it: indentation, quotes, brackets")
+}
+
+var reportedLine = regexp.MustCompile(`^line \d+: `)
+
+// matchAt returns the range of runes that the expression's first group matches, or nil.
+func matchAt(re *regexp.Regexp, line []rune) []int {
+	s := string(line)
+	m := re.FindStringSubmatchIndex(s)
+	if m == nil {
+		return nil
+	}
+	start := len([]rune(s[:m[2]]))
+	return []int{start, start + len([]rune(s[m[2]:m[3]]))}
+}
+
+// syntaxCause is something that people often mean by an error of the YAML reader.
+type syntaxCause struct {
+	reason  string         // part of the reader's error
+	at      *regexp.Regexp // must match the line; its first group is marked. nil: any line, all of it
+	rule    string
+	message string // instead of the reader's
+	help    string // %s stands for what is marked
+}
+
+// syntaxCauses are tried in order.
+var syntaxCauses = []syntaxCause{
+	{"", regexp.MustCompile(`[\[{](?:[^"']*[\[{,:])?\s*([A-Za-z_][A-Za-z0-9_]*\?)`), diag.YAMLSyntax,
+		"within [ ] and { } YAML takes the ? for one of its own signs", `quote it: "%s"`},
+	{"", regexp.MustCompile(`:\s+([\[{][^"']*[\]}]\?)`), diag.YAMLSyntax,
+		"YAML cannot read a ? after a bracket", `quote it: "%s"`},
+	{"unknown anchor", regexp.MustCompile(`(\*[^\s,\]}]+)`), diag.YAMLAnchor,
+		"aliases are not part of the language", "say it again here; quote it if it is meant as text"},
+	{"alphabetic or numeric character", regexp.MustCompile(`[\s\[{,]([*&][^\s,\]}]*)`), diag.YAMLAnchor,
+		"anchors and aliases are not part of the language", "quote it if it is meant as text"},
+	{"tag", regexp.MustCompile(`[\s\[{,](![^\s,\]}]*)`), diag.YAMLTag,
+		"tags are not part of the language", "remove the tag; quote the value if it is meant as text"},
+	{"cannot start any token", regexp.MustCompile("[\\s\\[{,]([@`%][^\\s,\\]}]*)"), diag.YAMLSyntax,
+		"YAML has no plain text that begins like this", "quote it"},
+	{"unknown escape character", regexp.MustCompile(`(\\[^0abt\tnvfre "/\\N_LPxuU])`), diag.YAMLSyntax,
+		"this is not an escape in double quotes", "write the backslash twice, or use single quotes"},
+	{"mapping values are not allowed", regexp.MustCompile(`^[^{\["']*?:\s[^{\["']*?(:)(?:\s|$)`), diag.YAMLSyntax,
+		"a second colon on this line", "quote the text that contains it"},
+	{"mapping values are not allowed", nil, diag.YAMLSyntax, "",
+		"the line before it has a value already: indent this one like its neighbours"},
+	{"could not find expected ':'", nil, diag.YAMLSyntax, "", "a key is followed by a colon and a space"},
+	{"did not find expected ',' or ']'", nil, diag.YAMLSyntax, "", `separate with commas, close [ with ], and quote optional types: "string?"`},
+	{"did not find expected ',' or '}'", nil, diag.YAMLSyntax, "", `separate with commas, close { with }, and quote optional types: "string?"`},
+	{"unexpected end of stream", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
+	{"unexpected document indicator", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
+	{"did not find expected '-' indicator", nil, diag.YAMLSyntax, "", "indent this line like the other items of its list, or like the keys around it"},
+	{"block sequence entries are not allowed", nil, diag.YAMLSyntax, "", "a list begins on a line of its own, or is written as [a, b]"},
+	{"did not find expected key", nil, diag.YAMLSyntax, "", "indent this line like the keys beside it, and look for a quote or bracket that closes too early"},
+	{"did not find expected node content", nil, diag.YAMLSyntax, "", "something is missing here, or a bracket or comma is too much"},
+}
+
+// firstBadLine returns the number of the line after the longest prefix of the file that parses. Prefixes that end within a quoted
+// text or brackets do not parse either, so what bisection finds is taken further as long as a longer prefix does.
+func (l *loader) firstBadLine() int {
+	good := 0
+	for range lookAhead {
+		good = l.bisect(good)
+		longer := l.longerPrefix(good)
+		if longer == good {
+			break
+		}
+		good = longer
+	}
+	return min(good+1, len(l.lines))
+}
+
+// bisect returns a number of lines from good on that parse, while one more does not.
+func (l *loader) bisect(good int) int {
+	bad := len(l.lines)
+	for bad-good > 1 {
+		if middle := (good + bad) / 2; l.parses(middle) {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	return good
+}
+
+// longerPrefix returns a number of lines beyond the next one that parse, or good where there is none near. Such a prefix ends
+// where something is closed.
+func (l *loader) longerPrefix(good int) int {
+	for n := good + 2; n <= min(good+lookAhead, len(l.lines)-1); n++ {
+		if closes(l.line(n)) && l.parses(n) {
+			return n
+		}
+	}
+	return good
+}
+
+// closes reports whether a line can end what an earlier one began: brackets, a quoted text, directives.
+func closes(line []rune) bool {
+	return isMarker(line, "---") || slices.ContainsFunc(line, func(r rune) bool { return strings.ContainsRune("]}\"'", r) })
+}
+
+func (l *loader) parses(lines int) bool {
+	var b strings.Builder
+	for _, line := range l.lines[:lines] {
+		b.WriteString(string(line))
+		b.WriteByte('\n')
+	}
+	_, err := parse([]byte(b.String()))
+	return err == nil
+}

@@ -1,0 +1,125 @@
+// Package sqlc runs sqlc as a child process: its library exits the process on an error and is several hundred megabytes of modules.
+package sqlc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// What is called, which version this is tested with, and the oldest that it accepts.
+const (
+	pkg           = "github.com/sqlc-dev/sqlc/cmd/sqlc"
+	TestedVersion = "v1.31.1"
+	OldestVersion = "v1.29.0"
+)
+
+// Command is a way to start sqlc.
+type Command struct {
+	Args    []string      // the program and what comes before sqlc's own arguments
+	Dir     string        // where it is started; "" for the current directory
+	Env     []string      // added to the environment
+	Timeout time.Duration // of one run
+}
+
+// How long sqlc may take: it needs a second, and minutes where the go command has to build it first.
+const (
+	runTimeout   = time.Minute
+	buildTimeout = 15 * time.Minute
+)
+
+// String is the command as one would type it.
+func (c Command) String() string { return strings.Join(c.Args, " ") }
+
+// Compile runs sqlc on files in a directory of their own, and returns the Go files that it made, by name. Among the input is a
+// sqlc.yaml that puts them beside it. Errors in the SQL are a *CompileError.
+func (c Command) Compile(ctx context.Context, files map[string][]byte) (map[string][]byte, error) {
+	if err := c.checkVersion(ctx); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "outboxgen-sqlc-")
+	if err != nil {
+		return nil, fmt.Errorf("sqlc: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return nil, fmt.Errorf("sqlc: %w", err)
+		}
+	}
+	if _, err := c.run(ctx, "generate", "--file", filepath.Join(dir, "sqlc.yaml")); err != nil {
+		return nil, asCompileError(err)
+	}
+	return readGo(dir)
+}
+
+func readGo(dir string) (map[string][]byte, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, fmt.Errorf("sqlc: %w", err)
+	}
+	made := map[string][]byte{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("sqlc: %w", err)
+		}
+		made[filepath.Base(path)] = data
+	}
+	if len(made) == 0 {
+		return nil, errors.New("sqlc: it succeeded, but made no Go file")
+	}
+	return made, nil
+}
+
+// run starts sqlc and returns its output. A failure's error is a *runError.
+func (c Command) run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	argv := append(c.Args[:len(c.Args):len(c.Args)], args...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = c.Dir
+	cmd.Env = append(os.Environ(), c.Env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// The go command passes an interrupt on to the tool that it runs. What does not end by it is killed.
+	cmd.Cancel = func() error {
+		if cmd.Process.Signal(os.Interrupt) != nil {
+			return cmd.Process.Kill()
+		}
+		return nil
+	}
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "", fmt.Errorf("sqlc: %q took longer than %v", c, c.Timeout)
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "", &runError{command: c.String(), stderr: stderr.String(), err: err}
+	}
+	return stdout.String(), nil
+}
+
+// runError is a run of sqlc that failed.
+type runError struct {
+	command, stderr string
+	err             error
+}
+
+func (e *runError) Error() string {
+	said := strings.TrimSpace(e.stderr)
+	if said == "" {
+		return fmt.Sprintf("sqlc: %q: %v", e.command, e.err)
+	}
+	return fmt.Sprintf("sqlc: %q: %v\n%s", e.command, e.err, said)
+}
+
+func (e *runError) Unwrap() error { return e.err }

@@ -1,0 +1,278 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/payload"
+)
+
+type placed struct {
+	OrderID string `json:"order_id"`
+}
+
+func message(orderID string) *outbox.Message {
+	return &outbox.Message{
+		ID: uuid.New(), Type: "order.placed", Version: 1, Payload: []byte(`{"order_id":"` + orderID + `"}`),
+		Headers: map[string]string{outbox.HeaderTraceparent: "00-trace-01"},
+	}
+}
+
+type handle func(ctx context.Context, tx *memTx, m *outbox.Message, e placed) error
+
+func record(_ context.Context, tx *memTx, _ *outbox.Message, e placed) error {
+	tx.effect(e.OrderID)
+	return nil
+}
+
+func newInbox(s *memStore, h handle, opts ...inbox.Option) *inbox.Inbox[*memTx] {
+	return inbox.New("stock", s, map[string]inbox.Route[*memTx]{"order.placed@1": inbox.RouteTo(h)}, opts...)
+}
+
+func expect(t *testing.T, i *inbox.Inbox[*memTx], m *outbox.Message, want inbox.Outcome) {
+	t.Helper()
+	if got, err := i.Handle(t.Context(), m); got != want || err != nil {
+		t.Fatalf("got %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestAnEventIsAppliedOnce(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	i := newInbox(s, record)
+	m := message("o1")
+	expect(t, i, m, inbox.Applied)
+	expect(t, i, m, inbox.Repeated)
+	expect(t, i, message("o2"), inbox.Applied)
+	if diff := cmp.Diff([]string{"o1", "o2"}, s.applied()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(inbox.Stats{Applied: 2, Duplicate: 1}, i.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTwoConsumersApplyTheSameEvent(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	m := message("o1")
+	routes := map[string]inbox.Route[*memTx]{"order.placed@1": inbox.RouteTo(record)}
+	expect(t, inbox.New("stock", s, routes), m, inbox.Applied)
+	expect(t, inbox.New("billing", s, routes), m, inbox.Applied)
+	if got := len(s.applied()); got != 2 {
+		t.Errorf("applied %d times, want once by each", got)
+	}
+}
+
+func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	started, release := make(chan struct{}), make(chan struct{})
+	i := newInbox(s, func(ctx context.Context, tx *memTx, m *outbox.Message, e placed) error {
+		close(started) // a second call panics
+		<-release
+		return record(ctx, tx, m, e)
+	})
+	m := message("o1")
+	first := make(chan error, 1)
+	go func() {
+		outcome, err := i.Handle(t.Context(), m)
+		if outcome != inbox.Applied {
+			err = errors.Join(err, errors.New("first delivery: "+outcome.String()))
+		}
+		first <- err
+	}()
+	<-started
+	var others sync.WaitGroup
+	for range 20 {
+		others.Go(func() {
+			if outcome, err := i.Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, inbox.ErrInFlight) {
+				t.Errorf("got %v, %v, want ErrInFlight", outcome, err)
+			}
+		})
+	}
+	others.Wait()
+	close(release)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	expect(t, i, m, inbox.Repeated)
+	if diff := cmp.Diff(inbox.Stats{Applied: 1, InFlight: 20, Duplicate: 1}, i.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFailedDeliveryLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("no stock")
+	for name, c := range map[string]struct {
+		fail func()
+		err  error
+		want string
+	}{
+		"error":          {nil, boom, "no stock"},
+		"panic":          {func() { panic("secret") }, nil, "panic with a string"},
+		"panic of Go":    {func() { _ = []int{}[len(name(t))] }, nil, "panic: runtime error: index out of range"},
+		"panic by error": {func() { panic(boom) }, boom, "panic with a *errors.errorString"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newMemStore()
+			failing := true
+			i := newInbox(s, func(ctx context.Context, tx *memTx, m *outbox.Message, e placed) error {
+				if err := record(ctx, tx, m, e); err != nil || !failing {
+					return err
+				}
+				if c.fail != nil {
+					c.fail()
+				}
+				return c.err
+			})
+			m := message("o1")
+			outcome, err := i.Handle(t.Context(), m)
+			var he *inbox.HandlerError
+			if outcome != inbox.Failed || !errors.As(err, &he) || c.err != nil && !errors.Is(err, c.err) {
+				t.Fatalf("got %v, %v", outcome, err)
+			}
+			if he.Consumer != "stock" || he.Type != "order.placed@1" || he.ID != m.ID || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+			var pe *inbox.PanicError
+			if errors.As(err, &pe) != (c.fail != nil) || pe != nil && !strings.Contains(pe.Stack, "inbox_test.go") {
+				t.Errorf("got %#v", he.Err)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error quotes the panic's value: %v", err)
+			}
+			failing = false
+			expect(t, i, m, inbox.Applied)
+			if diff := cmp.Diff([]string{"o1"}, s.applied()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// name keeps the compiler from seeing that an index is out of range.
+func name(t *testing.T) string { return t.Name() }
+
+func TestAPayloadThatCannotBeDecodedIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	i := newInbox(newMemStore(), record)
+	m := message("o1")
+	m.Payload = []byte(`{"order_id":["secret"]}`)
+	_, err := i.Handle(t.Context(), m)
+	var pe *payload.Error
+	if !errors.As(err, &pe) || pe.Path != "order_id" || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff(inbox.Stats{Failed: 1}, i.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestADuplicateRepairs(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	rings := 0
+	i := newInbox(s, record, inbox.WithRing(func() { rings++ }))
+	m := message("o1")
+	expect(t, i, m, inbox.Applied)
+	s.pending[m.ID] = 2
+	expect(t, i, m, inbox.Repeated)
+	if len(s.pending) != 0 || rings != 2 {
+		t.Errorf("pending %v, rung %d times; want all due, and rung after each commit", s.pending, rings)
+	}
+	expect(t, i, m, inbox.Repeated)
+	if rings != 2 {
+		t.Error("rung though nothing became due")
+	}
+}
+
+func TestOtherTypesAreIgnored(t *testing.T) {
+	t.Parallel()
+	i := newInbox(newMemStore(), record)
+	m := message("o1")
+	m.Version = 2
+	expect(t, i, m, inbox.Ignored)
+	if diff := cmp.Diff(inbox.Stats{Ignored: 1}, i.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFailedCommitIsAFailure(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	s.commitErr = errors.New("connection lost")
+	rings := 0
+	i := newInbox(s, record, inbox.WithRing(func() { rings++ }))
+	m := message("o1")
+	if outcome, err := i.Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, s.commitErr) {
+		t.Fatalf("got %v, %v", outcome, err)
+	}
+	if rings != 0 {
+		t.Error("rung without a commit")
+	}
+	s.commitErr = nil
+	expect(t, i, m, inbox.Applied)
+}
+
+func TestACancelledDeliveryIsAFailure(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	ctx, cancel := context.WithCancel(t.Context())
+	i := newInbox(s, func(ctx context.Context, tx *memTx, m *outbox.Message, e placed) error {
+		cancel()
+		return record(ctx, tx, m, e)
+	})
+	if outcome, err := i.Handle(ctx, message("o1")); outcome != inbox.Failed || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v", outcome, err)
+	}
+	if got := s.applied(); len(got) != 0 {
+		t.Errorf("applied %v", got)
+	}
+}
+
+func TestHandlersKnowTheMessageAndItsTrace(t *testing.T) {
+	t.Parallel()
+	m := message("o1")
+	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, given *outbox.Message, _ placed) error {
+		if found, ok := inbox.MessageFrom(ctx); !ok || found != m || given != m {
+			t.Errorf("MessageFrom: got %v", found)
+		}
+		if got := outbox.Traceparent(ctx); got != "00-trace-01" {
+			t.Errorf("Traceparent: got %q", got)
+		}
+		return nil
+	})
+	expect(t, i, m, inbox.Applied)
+	if found, ok := inbox.MessageFrom(t.Context()); ok {
+		t.Errorf("outside of a handler: got %v", found)
+	}
+}
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]func(){
+		"no consumer": func() { inbox.New("", inbox.Store[*memTx](newMemStore()), map[string]inbox.Route[*memTx]{}) },
+		"no store":    func() { inbox.New[*memTx]("stock", nil, map[string]inbox.Route[*memTx]{}) },
+		"no routes":   func() { inbox.New("stock", inbox.Store[*memTx](newMemStore()), nil) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+}

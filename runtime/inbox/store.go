@@ -1,0 +1,50 @@
+// Package inbox applies the events that a broker delivers, each one once.
+//
+// A broker delivers at least once. An Inbox makes of that effects at most once: a consumer's effect inside the handler's
+// transaction happens once per event and consumer. What a handler does outside of that transaction can repeat. A duplicate
+// repairs: it skips the handler, and makes sure that what the first attempt enqueued is on its way.
+package inbox
+
+import (
+	"context"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// Store is the inbox in a database, Tx its type of transaction. Generated code implements it. All methods may be called
+// concurrently.
+type Store[Tx any] interface {
+	// InTx runs f in a READ COMMITTED transaction of its own. It commits where f returns nil and returns the error of that;
+	// otherwise, and when f panics, it rolls back, and returns f's error as it is, or wrapped.
+	InTx(ctx context.Context, f func(tx Tx) error) error
+	// Claim tries to get the lock of (consumer, event) until tx ends, without waiting for it, and records the event as handled.
+	Claim(ctx context.Context, tx Tx, consumer string, event outbox.ID) (Claim, error)
+	// Redispatch makes due at once those pending events that the given event caused, and returns how many there were.
+	Redispatch(ctx context.Context, tx Tx, causation outbox.ID) (int, error)
+}
+
+// Claim is the answer of Store.Claim.
+type Claim int
+
+const (
+	// Fresh: nobody has handled the event, and nobody else can before the transaction ends.
+	Fresh Claim = iota + 1
+	// Duplicate: the consumer has handled the event.
+	Duplicate
+	// InFlight: another transaction is handling the event.
+	InFlight
+)
+
+// String returns the claim in words.
+func (c Claim) String() string {
+	switch c {
+	case Fresh:
+		return "fresh"
+	case Duplicate:
+		return "duplicate"
+	case InFlight:
+		return "in flight"
+	default:
+		return "unknown"
+	}
+}

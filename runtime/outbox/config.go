@@ -1,0 +1,78 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Config says how a relay works. The zero value of every field stands for its default.
+type Config struct {
+	// Lease is how long the relay counts as alive after a sign of life; it gives one every third of that. When a relay is killed,
+	// its shards wait for the rest of its lease. Defaults to 30 s; at least 100 ms.
+	Lease time.Duration
+	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or to a third of Lease where that
+	// is less.
+	PublishTimeout time.Duration
+	// Concurrency is how many publishes may be under way at once. Defaults to 64.
+	Concurrency int
+	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults to 4,096; at least 64.
+	MaxInFlight int
+	// MaxInFlightBytes bounds the payloads of those. One event of each shard is read even if it is larger. Defaults to 16 MiB.
+	MaxInFlightBytes int
+	// PollInterval is how long the relay sleeps at most before it looks for events again. It looks sooner after an event, and
+	// when the doorbell rings. Defaults to 1 s.
+	PollInterval time.Duration
+	// MaxAttempts is how many attempts the broker may refuse before the event becomes a dead letter. Attempts at which the
+	// broker could not be reached do not count. Defaults to 12.
+	MaxAttempts int
+	// BackoffMin and BackoffMax bound the time until the next attempt: it is random, up to a bound that begins with BackoffMin
+	// and doubles with each attempt until BackoffMax. They default to 1 s and 15 min.
+	BackoffMin, BackoffMax time.Duration
+	// Logger receives what an operator should know: dead letters, lost leases, an unreachable broker or database. Nothing of a
+	// payload or a key. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Lease, 30*time.Second)
+	setDefault(&c.PublishTimeout, min(10*time.Second, c.Lease/3))
+	setDefault(&c.Concurrency, 64)
+	setDefault(&c.MaxInFlight, 4096)
+	setDefault(&c.MaxInFlightBytes, 16<<20)
+	setDefault(&c.PollInterval, time.Second)
+	setDefault(&c.MaxAttempts, 12)
+	setDefault(&c.BackoffMin, time.Second)
+	setDefault(&c.BackoffMax, max(c.BackoffMin, 15*time.Minute))
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c Config) validate() error {
+	var errs []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("outbox: config: "+format, args...))
+		}
+	}
+	refuse(c.Lease < 100*time.Millisecond, "Lease is %v, at least 100ms is needed", c.Lease)
+	refuse(c.PublishTimeout < 0 || c.PublishTimeout > c.Lease/2,
+		"PublishTimeout is %v, which a Lease of %v may not outlast: at most half of it is allowed", c.PublishTimeout, c.Lease)
+	refuse(c.Concurrency < 0, "Concurrency is %d", c.Concurrency)
+	refuse(c.MaxInFlight < 64, "MaxInFlight is %d, at least 64 is needed", c.MaxInFlight)
+	refuse(c.MaxInFlightBytes < 0, "MaxInFlightBytes is %d", c.MaxInFlightBytes)
+	refuse(c.PollInterval < 0, "PollInterval is %v", c.PollInterval)
+	refuse(c.MaxAttempts < 0, "MaxAttempts is %d", c.MaxAttempts)
+	refuse(c.BackoffMin < 0 || c.BackoffMax < c.BackoffMin, "BackoffMin is %v and BackoffMax %v", c.BackoffMin, c.BackoffMax)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,250 @@
+package outbox
+
+import (
+	"sync"
+	"time"
+)
+
+// ledger is what one relay knows, in memory, of the shards it owns: how far each has been read, what is in flight, and which
+// keys are held back. It does no I/O and is safe for concurrent use; a relay that starts afresh starts with a new one.
+//
+// An event in flight has been accepted from a read and not been settled yet. Those of one key form a lane, of which one is
+// with a worker at a time; an event without a key has a lane to itself. A lane whose head has failed is held: what it had
+// queued is dropped, what is read later is skipped, and of both only the first seq is remembered. So a key that is held
+// costs no memory however much piles up behind it, and the others none of their time.
+type ledger struct {
+	mu     sync.Mutex
+	wake   sync.Cond // a lane became ready, the breaker changed, or the ledger closed
+	closed bool
+
+	horizon   horizon
+	shards    map[int32]*shard
+	ready     fifo // lanes whose head may be published
+	lone      fifo // the same, where an event may end the process: one at a time
+	loneOut   bool // such a one is with a worker
+	resume    []*lane
+	breaker   breaker
+	successes uint64
+	rechecked time.Time
+
+	inFlight int           // events
+	bytes    int           // of their payloads
+	done     []*event      // published, or failed: to be settled
+	toSettle chan struct{} // capacity 1: done has something
+	progress chan struct{} // capacity 1: there may be more to read
+}
+
+// shard is an owned shard.
+type shard struct {
+	Ownership
+	floor   int64 // exclusive: behind it the next read begins
+	top     int64 // the highest seq seen
+	flight  map[int64]*event
+	skipped map[int64]struct{} // seen behind the floor, and left alone
+	lanes   map[string]*lane
+	busy    bool // the last read was cut off: there is more
+	leaving bool
+
+	// Of a shard whose owner vanished, events up to suspectSeq are charged before they are published, as many as could have
+	// been in flight.
+	suspectSeq int64
+	suspects   int
+}
+
+// lane is the events of one key in order, or a single one without a key.
+type lane struct {
+	shard   *shard
+	key     string
+	queue   []*event // the first is next, or with a worker
+	out     bool     // the first is with a worker
+	head    int64    // the event that holds back the lane; 0 where none does
+	next    int64    // the first event that was skipped meanwhile; 0 where none was
+	recheck bool     // only its head is to be looked up
+}
+
+// event is an event in flight.
+type event struct {
+	*Message
+	lane    *lane
+	taken   bool   // by a worker
+	lone    bool   // no other of its kind may be with a worker until it is settled
+	charged bool   // Attempts counts the coming attempt already
+	since   uint64 // successes when the attempt began
+	verdict verdict
+	err     error
+}
+
+// flying reports whether the event is still in flight.
+func (e *event) flying() bool { return e.lane.shard.flight[e.Seq] == e }
+
+// fifo is a queue of lanes.
+type fifo struct {
+	lanes []*lane
+	first int
+}
+
+func (q *fifo) push(l *lane) { q.lanes = append(q.lanes, l) }
+
+func (q *fifo) pop() *lane {
+	for q.first < len(q.lanes) {
+		l := q.lanes[q.first]
+		q.lanes[q.first] = nil
+		q.first++
+		if q.first == len(q.lanes) {
+			q.lanes, q.first = q.lanes[:0], 0
+		}
+		if len(l.queue) > 0 && l.queue[0].flying() { // else it was dropped while it waited here
+			return l
+		}
+	}
+	return nil
+}
+
+func newLedger() *ledger {
+	l := &ledger{shards: map[int32]*shard{}, rechecked: time.Now(),
+		toSettle: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
+	l.wake.L = &l.mu
+	return l
+}
+
+// own adds shards. Suspect ones are given the mark that bounds what their last owner can have had in flight, and how many those
+// can have been.
+func (l *ledger) own(owned []Ownership, suspectSeq int64, suspects int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range owned {
+		s := &shard{
+			Ownership: o,
+			flight:    map[int64]*event{}, skipped: map[int64]struct{}{}, lanes: map[string]*lane{},
+			busy: true,
+		}
+		if o.Suspect {
+			s.suspectSeq, s.suspects = suspectSeq, suspects
+		}
+		l.shards[o.Shard] = s
+	}
+}
+
+// owned returns the shards of the ledger, those that are being given back among them.
+func (l *ledger) owned() []Ownership {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	owned := make([]Ownership, 0, len(l.shards))
+	for _, s := range l.shards {
+		owned = append(owned, s.Ownership)
+	}
+	return owned
+}
+
+// kept returns how many shards the ledger has and is not giving back.
+func (l *ledger) kept() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, s := range l.shards {
+		if !s.leaving {
+			n++
+		}
+	}
+	return n
+}
+
+// giveBack marks n shards as leaving: they are read no more, and what is queued of them is dropped.
+func (l *ledger) giveBack(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.shards {
+		if n <= 0 {
+			return
+		}
+		if !s.leaving {
+			s.leaving = true
+			l.dropQueued(s)
+			n--
+		}
+	}
+}
+
+// dropQueued forgets what no worker has begun. What was charged already is given its attempt back.
+func (l *ledger) dropQueued(s *shard) {
+	for _, e := range s.flight {
+		switch {
+		case e.taken:
+		case e.charged:
+			e.taken, e.verdict, e.err = true, untried, errNotTried
+			l.done = append(l.done, e)
+			l.signalDone()
+		default:
+			l.forget(e)
+		}
+	}
+	for _, lane := range s.lanes {
+		if lane.out {
+			lane.queue = lane.queue[:1]
+		} else {
+			lane.queue = nil
+		}
+	}
+}
+
+// forget takes an event out of flight.
+func (l *ledger) forget(e *event) {
+	delete(e.lane.shard.flight, e.Seq)
+	l.inFlight--
+	l.bytes -= len(e.Payload)
+}
+
+// released returns the leaving shards of which nothing is in flight any more.
+func (l *ledger) released() []Ownership {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var gone []Ownership
+	for _, s := range l.shards {
+		if s.leaving && len(s.flight) == 0 {
+			gone = append(gone, s.Ownership)
+		}
+	}
+	return gone
+}
+
+// disown removes shards that were released.
+func (l *ledger) disown(gone []Ownership) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range gone {
+		delete(l.shards, o.Shard)
+	}
+}
+
+// drain drops everything that no worker has begun, and lets workers end.
+func (l *ledger) drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, s := range l.shards {
+		s.leaving = true
+		l.dropQueued(s)
+	}
+	l.wake.Broadcast()
+}
+
+// idle reports whether nothing can be done now: nothing is in flight and no key waits to be resumed, or the broker cannot be
+// reached.
+func (l *ledger) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inFlight == 0 && len(l.resume) == 0 || l.breaker.isOpen()
+}
+
+// signal says that there may be more to read.
+func (l *ledger) signal() { ringOnce(l.progress) }
+
+// signalDone says that there is something to settle.
+func (l *ledger) signalDone() { ringOnce(l.toSettle) }
+
+func ringOnce(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it will be seen
+	}
+}

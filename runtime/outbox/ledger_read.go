@@ -1,0 +1,381 @@
+package outbox
+
+import (
+	"sort"
+	"time"
+)
+
+const (
+	markInterval  = 100 * time.Millisecond // at most one Mark in this time, since it costs a transaction id
+	recheckPeriod = time.Minute            // how often the heads of held lanes are looked up, in case an operator removed one
+	idleLimit     = 16                     // events asked of a shard that had no more than that to offer
+	suspectLimit  = 16                     // the same where each is charged before it is published
+	resumeLimit   = 256                    // events asked of a key that was held
+	resumeKeys    = 64                     // keys resumed at once
+)
+
+// plan is one round of reading.
+type plan struct {
+	shards  []*shard
+	reads   []ShardRead
+	due     []ShardRead // with what was seen as their bound
+	known   []int64
+	bytes   int   // of payload, for each shard
+	horizon int64 // as it stood before the read
+}
+
+// plan returns what to read next; ok is false where there is no shard to read, or no room.
+func (l *ledger) plan(maxEvents, maxBytes int) (p plan, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p = plan{shards: l.readable(), horizon: l.horizon.seq}
+	room := maxEvents - l.inFlight
+	if len(p.shards) == 0 || room < maxEvents/2 || l.bytes > maxBytes/2 || l.breaker.isOpen() {
+		return plan{}, false
+	}
+	busy := 0
+	for _, s := range p.shards {
+		if s.busy && s.suspects == 0 {
+			busy++
+		}
+	}
+	p.bytes = max(1, (maxBytes-l.bytes)/len(p.shards))
+	for _, s := range p.shards {
+		limit := idleLimit
+		switch {
+		case s.suspects > 0:
+			limit = suspectLimit
+		case s.busy:
+			limit = max(idleLimit, room/busy)
+		}
+		p.reads = append(p.reads, ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
+		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: idleLimit})
+		p.known = s.known(p.known)
+	}
+	return p, true
+}
+
+// readable returns the shards to read, in the order of their numbers.
+func (l *ledger) readable() []*shard {
+	shards := make([]*shard, 0, len(l.shards))
+	for _, s := range l.shards {
+		if !s.leaving {
+			shards = append(shards, s)
+		}
+	}
+	sort.Slice(shards, func(i, j int) bool { return shards[i].Shard < shards[j].Shard })
+	return shards
+}
+
+// known adds what a read behind the floor would return although it was seen before.
+func (s *shard) known(seqs []int64) []int64 {
+	for seq := range s.flight {
+		if seq > s.floor {
+			seqs = append(seqs, seq)
+		}
+	}
+	for seq := range s.skipped {
+		seqs = append(seqs, seq)
+	}
+	return seqs
+}
+
+// retriesInFlight returns the events in flight that a read of due events would return.
+func (l *ledger) retriesInFlight() []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var seqs []int64
+	for _, s := range l.shards {
+		for seq, e := range s.flight {
+			if e.Attempts > 0 {
+				seqs = append(seqs, seq)
+			}
+		}
+	}
+	return seqs
+}
+
+// watching reports whether a read must be followed by a snapshot.
+func (l *ledger) watching() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.horizon.watching()
+}
+
+// observe takes in a snapshot that was taken after a read and before its acceptance. Where it returns true, a transaction that
+// had lasted has ended: the read may have seen successors of its events without these, and must be done again.
+func (l *ledger) observe(snapshot Snapshot, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from, late := l.horizon.observe(snapshot, now)
+	if late {
+		for _, s := range l.shards {
+			s.floor = min(s.floor, from)
+		}
+	}
+	return late
+}
+
+// markWanted says whether the horizon lags behind what was seen, so that a new Mark would help.
+func (l *ledger) markWanted(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.horizon.pending || now.Sub(l.horizon.markedAt) < markInterval {
+		return false
+	}
+	for _, s := range l.shards {
+		if s.top > l.horizon.seq {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *ledger) setMark(m Mark, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.horizon.set(m, now)
+}
+
+// accept takes in what a read of p returned, and returns how many events it put in flight. Rows of one shard are adjacent and
+// ascending. What is in charged has had its attempt counted already.
+func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, s := range p.shards {
+		n := 0
+		for n < len(rows) && rows[n].Shard == s.Shard {
+			n++
+		}
+		if l.shards[s.Shard] == s && !s.leaving {
+			s.cover(p, p.reads[i], rows[:n])
+			for j := range rows[:n] {
+				if l.acceptRow(s, &rows[j], charged[rows[j].Seq], maxAttempts) {
+					accepted++
+				}
+			}
+		}
+		rows = rows[n:]
+	}
+	return accepted
+}
+
+// cover moves the shard's floor up to what is decided: below the horizon, and within what the read has covered.
+func (s *shard) cover(p plan, read ShardRead, rows []Message) {
+	bytes, last := 0, s.top
+	for i := range rows {
+		bytes += len(rows[i].Payload)
+		s.top = max(s.top, rows[i].Seq)
+		last = rows[i].Seq
+	}
+	s.busy = len(rows) >= read.Limit || bytes >= p.bytes
+	covered := s.top
+	if s.busy {
+		covered = last
+	}
+	s.floor = max(s.floor, min(p.horizon, covered))
+	if covered >= s.suspectSeq || !s.busy {
+		s.suspects = 0 // what was in flight has passed
+	}
+	for seq := range s.skipped {
+		if seq <= s.floor {
+			delete(s.skipped, seq)
+		}
+	}
+}
+
+// skip leaves an event alone that has been read.
+func (s *shard) skip(seq int64) {
+	if seq > s.floor {
+		s.skipped[seq] = struct{}{}
+	}
+}
+
+// acceptRow puts an event in flight, unless it is there, or not due, or its key is held.
+func (l *ledger) acceptRow(s *shard, m *Message, charged bool, maxAttempts int32) bool {
+	if s.flight[m.Seq] != nil {
+		return false
+	}
+	if !s.admit(m) {
+		s.skip(m.Seq)
+		return false
+	}
+	l.fly(s.laneOf(m.Key), m, charged, maxAttempts)
+	return true
+}
+
+// admit decides whether an event can be published now; where not, the lane remembers it.
+func (s *shard) admit(m *Message) bool {
+	if m.Key == "" {
+		return !m.Waiting
+	}
+	lane := s.lanes[m.Key]
+	switch {
+	case lane.held():
+		if m.Seq != lane.head && (lane.next == 0 || m.Seq < lane.next) {
+			lane.next = m.Seq
+		}
+		return false
+	case m.Waiting:
+		s.laneOf(m.Key).head = m.Seq
+		return false
+	}
+	return true
+}
+
+// held reports whether events of the lane are skipped.
+func (l *lane) held() bool { return l != nil && (l.head != 0 || l.next != 0) }
+
+// laneOf returns the lane of a key, which is a new one for an event without a key.
+func (s *shard) laneOf(key string) *lane {
+	lane := s.lanes[key]
+	if lane == nil {
+		lane = newLane(s, key)
+		if key != "" {
+			s.lanes[key] = lane
+		}
+	}
+	return lane
+}
+
+func newLane(s *shard, key string) *lane { return &lane{shard: s, key: key} }
+
+// fly puts an event in flight and at the end of its lane.
+func (l *ledger) fly(lane *lane, m *Message, charged bool, maxAttempts int32) {
+	e := &event{Message: m, lane: lane, charged: charged}
+	lane.shard.flight[m.Seq] = e
+	l.inFlight++
+	l.bytes += len(m.Payload)
+	if m.Begun && !charged && m.Attempts >= maxAttempts { // it has ended its relay once too often
+		e.taken, e.charged, e.err, e.verdict = true, true, errUnfinished, dead
+		l.done = append(l.done, e)
+		l.signalDone()
+		return
+	}
+	lane.queue = append(lane.queue, e)
+	if len(lane.queue) == 1 && !lane.out {
+		l.enqueue(lane)
+	}
+}
+
+// suspects returns those rows that a vanished relay may have had in flight. Their attempt must be charged before it is made.
+func (l *ledger) suspects(rows []Message, resumed bool) []*Message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*Message
+	for i := range rows {
+		m := &rows[i]
+		s := l.shards[m.Shard]
+		if s == nil || s.suspects <= 0 || m.Seq > s.suspectSeq || m.Begun || m.Waiting || s.flight[m.Seq] != nil {
+			continue
+		}
+		if lane := s.lanes[m.Key]; !resumed && lane.held() && lane.head != m.Seq {
+			continue
+		}
+		s.suspects--
+		out = append(out, m)
+	}
+	return out
+}
+
+// acceptDue takes in what a read of due events returned: the heads of held lanes, and events without a key.
+func (l *ledger) acceptDue(rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range rows {
+		m := &rows[i]
+		s := l.shards[m.Shard]
+		if s == nil || s.leaving || s.flight[m.Seq] != nil {
+			continue
+		}
+		if lane := s.lanes[m.Key]; lane.held() && lane.head != m.Seq {
+			continue
+		}
+		l.fly(s.laneOf(m.Key), m, charged[m.Seq], maxAttempts)
+		accepted++
+	}
+	return accepted
+}
+
+// resumable returns keys that are held no longer and what to read of them.
+func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := l.resume[:0]
+	for _, lane := range l.resume {
+		switch s := lane.shard; {
+		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0:
+		case len(reads) == resumeKeys || lane.out || len(lane.queue) > 0:
+			rest = append(rest, lane)
+		default:
+			limit := resumeLimit
+			if lane.recheck {
+				limit = 1
+			}
+			lanes = append(lanes, lane)
+			reads = append(reads, KeyRead{Shard: s.Shard, Key: lane.key, From: lane.next, To: s.top, Limit: limit})
+			rest = append(rest, lane) // until acceptResumed has seen its end
+		}
+	}
+	l.resume = rest
+	return lanes, reads
+}
+
+// acceptResumed takes in what a read of keys returned. Rows of one key are adjacent and ascending.
+func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, lane := range lanes {
+		n := 0
+		for n < len(rows) && rows[n].Shard == reads[i].Shard && rows[n].Key == reads[i].Key {
+			n++
+		}
+		if s := lane.shard; !s.leaving && l.shards[s.Shard] == s {
+			accepted += l.resumeLane(lane, rows[:n], n == reads[i].Limit, charged, maxAttempts)
+		}
+		rows = rows[n:]
+	}
+	return accepted
+}
+
+func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[int64]bool, maxAttempts int32) (accepted int) {
+	lane.recheck = false
+	for i := range rows {
+		m := &rows[i]
+		lane.next = m.Seq + 1
+		if m.Waiting {
+			lane.head = m.Seq
+			if !more && i == len(rows)-1 {
+				lane.next = 0
+			}
+			return accepted
+		}
+		if lane.shard.flight[m.Seq] == nil {
+			l.fly(lane, m, charged[m.Seq], maxAttempts)
+			accepted++
+		}
+	}
+	if !more {
+		lane.next = 0
+		l.dispose(lane)
+	}
+	return accepted
+}
+
+// recheckHeads makes held lanes look for their heads, which may have been removed or made due by somebody else.
+func (l *ledger) recheckHeads(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.rechecked) < recheckPeriod {
+		return
+	}
+	l.rechecked = now
+	for _, s := range l.shards {
+		for _, lane := range s.lanes {
+			if lane.head != 0 && !lane.out && len(lane.queue) == 0 {
+				lane.head, lane.next, lane.recheck = 0, lane.head, true
+				l.resume = append(l.resume, lane)
+			}
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package outbox
+
+import "time"
+
+// Position is where an event stands in the outbox. Seq is assigned by the database and unique in the whole outbox.
+type Position struct {
+	Shard int32
+	Seq   int64
+}
+
+// Message is an event on its way: what a Store reads, a Publisher sends and a subscriber hands on.
+type Message struct {
+	ID          ID
+	Type        string // such as order.placed
+	Version     int32
+	Source      string // the catalogue's service: the CloudEvents source
+	Topic       string
+	Key         string // "" without a key
+	Payload     []byte
+	ContentType string
+	Headers     map[string]string // traceparent among them, where there is one
+	CausationID ID                // the event whose handler enqueued this one; the zero ID where there is none
+	CreatedAt   time.Time         // when its transaction began, by the database's clock
+
+	// What follows is the relay's business, and zero in a message that arrived from a broker.
+
+	Position
+	Attempts int32 // publishes begun and charged to the event so far
+	Begun    bool  // the last of them was charged beforehand and has not ended: it may have ended its relay
+	Waiting  bool  // its next attempt is not due yet
+}
+
+// TypeName returns the message's type and version as the catalogue writes them: order.placed@1.
+func (m *Message) TypeName() string { return TypeName(m.Type, int(m.Version)) }

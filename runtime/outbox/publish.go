@@ -1,0 +1,57 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// publish is a worker: it publishes one event after the other, until the ledger is drained.
+func (s *session) publish(life context.Context) {
+	for e := s.ledger.take(); e != nil; e = s.ledger.take() {
+		s.ledger.finish(e, s.attempt(life, e), int32(s.config.MaxAttempts))
+	}
+}
+
+// attempt publishes an event. One that may have ended a relay has its attempt charged before.
+func (s *session) attempt(life context.Context, e *event) error {
+	if life.Err() != nil {
+		return errNotTried
+	}
+	if e.lone && !e.charged {
+		if err := s.begin(life, e.Message); err != nil {
+			s.config.Logger.Warn("outbox: an attempt was not charged, and not made", "id", e.ID, "error", err)
+			return errNotTried
+		}
+		e.charged = true
+	}
+	return s.publishOne(life, e.Message)
+}
+
+// publishOne ends before the lease does. A publisher that panics has refused the event.
+func (s *session) publishOne(life context.Context, m *Message) (err error) {
+	ctx, cancel := context.WithTimeout(life, min(s.config.PublishTimeout, max(0, s.leaseLeft())))
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the publisher panicked: %T", p)
+		}
+	}()
+	return s.publisher.Publish(ctx, m)
+}
+
+const maxErrorBytes = 1000
+
+// errorText makes an error fit for a text column.
+func errorText(err error) string {
+	s := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "�"), "\x00", "�")
+	if len(s) <= maxErrorBytes {
+		return s
+	}
+	cut := maxErrorBytes
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

@@ -1,0 +1,159 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	pollMin     = 2 * time.Millisecond
+	dueInterval = 100 * time.Millisecond
+)
+
+// read reads until ctx ends, or (once) until there is nothing to do. It reads again at once while there is more, and waits
+// ever longer while there is nothing, up to the PollInterval.
+func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) {
+	bell, stop := s.store.Doorbell().Wait()
+	defer stop()
+	poll := pollMin
+	for ctx.Err() == nil {
+		progress, err := s.cycle(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.config.Logger.Warn("outbox: reading failed", "error", err)
+			poll = max(poll, s.config.PollInterval/4)
+		case progress:
+			poll = pollMin
+			continue
+		case once && s.ledger.idle():
+			return
+		}
+		timer := time.NewTimer(poll)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+			poll = min(2*poll, s.config.PollInterval)
+		case <-s.ledger.progress:
+		case <-bell:
+			poll = pollMin
+		case <-rings:
+			poll = pollMin
+		}
+		timer.Stop()
+	}
+}
+
+// cycle reads once what is new, what is due and what is held no longer, and reports whether it put anything in flight.
+func (s *session) cycle(ctx context.Context) (progress bool, err error) {
+	p, ok := s.ledger.plan(s.config.MaxInFlight, s.config.MaxInFlightBytes)
+	if !ok {
+		return false, nil
+	}
+	for _, step := range []func(context.Context, plan) (int, error){s.readNew, s.readDue, s.readResumed} {
+		n, err := step(ctx, p)
+		if err != nil {
+			return false, err
+		}
+		progress = progress || n > 0
+	}
+	return progress, nil
+}
+
+func (s *session) readNew(ctx context.Context, p plan) (int, error) {
+	rows, err := s.store.Read(ctx, p.reads, p.known, p.bytes)
+	if err != nil {
+		return 0, err
+	}
+	if s.ledger.watching() {
+		snapshot, err := s.store.Snapshot(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if s.ledger.observe(snapshot, time.Now()) {
+			return 1, nil // to be read again at once, from further back
+		}
+	}
+	charged, err := s.charge(ctx, rows, false)
+	if err != nil {
+		return 0, err
+	}
+	n := s.ledger.accept(p, rows, charged, int32(s.config.MaxAttempts))
+	if s.ledger.markWanted(time.Now()) {
+		mark, err := s.store.Mark(ctx)
+		if err != nil {
+			return n, err
+		}
+		s.ledger.setMark(mark, time.Now())
+	}
+	return n, nil
+}
+
+func (s *session) readDue(ctx context.Context, p plan) (int, error) {
+	if time.Since(s.dueRead) < min(dueInterval, s.config.PollInterval) {
+		return 0, nil
+	}
+	s.dueRead = time.Now()
+	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.retriesInFlight())
+	if err != nil {
+		return 0, err
+	}
+	charged, err := s.charge(ctx, rows, false)
+	if err != nil {
+		return 0, err
+	}
+	return s.ledger.acceptDue(rows, charged, int32(s.config.MaxAttempts)), nil
+}
+
+func (s *session) readResumed(ctx context.Context, _ plan) (int, error) {
+	s.ledger.recheckHeads(time.Now())
+	lanes, reads := s.ledger.resumable()
+	if len(reads) == 0 {
+		return 0, nil
+	}
+	rows, err := s.store.ReadKeys(ctx, reads)
+	if err != nil {
+		return 0, err
+	}
+	charged, err := s.charge(ctx, rows, true)
+	if err != nil {
+		return 0, err
+	}
+	return s.ledger.acceptResumed(lanes, reads, rows, charged, int32(s.config.MaxAttempts)), nil
+}
+
+// charge counts an attempt of those rows that may have ended another relay, and returns which these are.
+func (s *session) charge(ctx context.Context, rows []Message, resumed bool) (map[int64]bool, error) {
+	suspects := s.ledger.suspects(rows, resumed)
+	if len(suspects) == 0 {
+		return nil, nil
+	}
+	charged := make(map[int64]bool, len(suspects))
+	for _, m := range suspects {
+		charged[m.Seq] = true
+	}
+	return charged, s.begin(ctx, suspects...)
+}
+
+// begin counts an attempt before it is made, so that one which ends this process has been counted.
+func (s *session) begin(ctx context.Context, messages ...*Message) error {
+	retries := make([]Retry, len(messages))
+	for i, m := range messages {
+		retries[i] = Retry{
+			Position: m.Position, Attempts: m.Attempts + 1, Begun: true,
+			Delay: backoff(int(m.Attempts)+1, s.config.BackoffMin, s.config.BackoffMax),
+			Error: fmt.Sprintf("attempt %d began and has not ended", m.Attempts+1),
+		}
+	}
+	n, err := s.store.Retry(ctx, s.id, s.ledger.owned(), retries)
+	switch {
+	case err != nil:
+		return err
+	case n < len(retries):
+		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(retries), n)
+	}
+	for _, m := range messages {
+		m.Attempts++
+	}
+	return nil
+}

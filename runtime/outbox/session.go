@@ -1,0 +1,159 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// session is a relay under one id. Four kinds of goroutine work on its ledger: one renews the lease and takes shards, one
+// reads, some publish, one settles.
+type session struct {
+	*Relay
+	id      ID
+	ledger  *ledger
+	ends    atomic.Int64 // when the lease ends by this process's clock, in ns since began
+	began   time.Time    // monotonic
+	dueRead time.Time    // when due events were read last
+}
+
+func (s *session) join(ctx context.Context) error {
+	s.began = time.Now()
+	asked := time.Since(s.began)
+	if err := s.store.Join(ctx, s.id, s.config.Lease); err != nil {
+		return err
+	}
+	s.ends.Store(int64(asked + s.config.Lease))
+	if err := s.renew(ctx, ctx); err != nil {
+		return errors.Join(err, s.leave(ctx))
+	}
+	return nil
+}
+
+// leaseLeft is how long the lease lasts still, counted from before it was asked for.
+func (s *session) leaseLeft() time.Duration {
+	return time.Duration(s.ends.Load()) - time.Since(s.began)
+}
+
+// run works until ctx ends or the lease is lost. On the former it drains: publishes under way may end within the PublishTimeout,
+// are settled, and the shards are given back.
+func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) error {
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx)) // ends with the lease, or after draining
+	defer end(nil)
+	reading, stopReading := context.WithCancel(life)
+	defer stopReading()
+	defer context.AfterFunc(ctx, stopReading)()
+
+	var members, workers, settler sync.WaitGroup
+	settling := make(chan struct{}) // closed when nothing more comes
+	members.Go(func() { s.keepMembership(life, reading, end) })
+	for range s.config.Concurrency {
+		workers.Go(func() { s.publish(life) })
+	}
+	settler.Go(func() { s.settle(life, settling) })
+	s.read(reading, rings, once)
+
+	s.ledger.drain()
+	grace := time.AfterFunc(2*s.config.PublishTimeout, func() { end(errDrainTimeout) })
+	defer grace.Stop()
+	workers.Wait()
+	close(settling)
+	settler.Wait()
+	cause := context.Cause(life)
+	end(nil)
+	members.Wait()
+	if errors.Is(cause, ErrLeaseLost) {
+		s.counters.leasesLost.Add(1)
+		return cause
+	}
+	return s.leave(ctx)
+}
+
+var errDrainTimeout = errors.New("outbox: not drained in time")
+
+func (s *session) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.PublishTimeout)
+	defer cancel()
+	if err := s.store.Leave(ctx, s.id); err != nil {
+		return fmt.Errorf("outbox: the shards are free only when the lease ends: %w", err)
+	}
+	return nil
+}
+
+// keepMembership renews the lease every third of it, and takes or gives back shards. It ends the session before the
+// lease ends, if it cannot renew it.
+func (s *session) keepMembership(life, reading context.Context, end context.CancelCauseFunc) {
+	wait := s.config.Lease / 3
+	for sleep(life, min(wait, s.leaseLeft())) {
+		if s.leaseLeft() <= 0 {
+			end(fmt.Errorf("%w: it ended before it could be renewed", ErrLeaseLost))
+			return
+		}
+		wait = s.config.Lease / 3
+		switch err := s.renew(life, reading); {
+		case errors.Is(err, ErrLeaseLost):
+			end(ErrLeaseLost)
+		case err != nil && life.Err() == nil:
+			s.config.Logger.Warn("outbox: the lease was not renewed", "left", s.leaseLeft(), "error", err)
+			wait = min(wait, s.config.Lease/20)
+		}
+	}
+}
+
+// renew gives a sign of life, and then has the relay own its fair share of the shards.
+func (s *session) renew(life, reading context.Context) error {
+	ctx, cancel := context.WithTimeout(life, min(s.config.Lease/3, max(0, s.leaseLeft())))
+	defer cancel()
+	asked := time.Since(s.began)
+	census, err := s.store.Renew(ctx, s.id, s.config.Lease)
+	if err != nil {
+		return err
+	}
+	s.ends.Store(int64(asked + s.config.Lease))
+	if reading.Err() != nil || census.Relays < 1 {
+		return nil
+	}
+	fair := (census.Shards + census.Relays - 1) / census.Relays
+	have := s.ledger.kept()
+	if have < fair {
+		return s.take(ctx, fair-have)
+	}
+	s.ledger.giveBack(have - fair)
+	return s.release(ctx)
+}
+
+func (s *session) take(ctx context.Context, n int) error {
+	held := s.ledger.owned()
+	owned, err := s.store.Take(ctx, s.id, n, held)
+	if err != nil || len(owned) == 0 {
+		return err
+	}
+	var mark Mark
+	for _, o := range owned {
+		if o.Suspect {
+			if mark, err = s.store.Mark(ctx); err != nil {
+				return errors.Join(err, s.store.Release(ctx, s.id, owned))
+			}
+			break
+		}
+	}
+	s.ledger.own(owned, mark.Seq, s.config.MaxInFlight)
+	s.ledger.signal()
+	return nil
+}
+
+// release gives back the shards that are leaving, once nothing of them is in flight.
+func (s *session) release(ctx context.Context) error {
+	gone := s.ledger.released()
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := s.store.Release(ctx, s.id, gone); err != nil {
+		return err
+	}
+	s.ledger.disown(gone)
+	return nil
+}

@@ -1,0 +1,52 @@
+package outbox
+
+import "sync/atomic"
+
+// Stats are a relay's counters since it was made, and where it stands.
+type Stats struct {
+	Published   int64 // acknowledged by the broker and settled
+	Retried     int64 // put off after a failure
+	Dead        int64 // made dead letters
+	LostSettles int64 // settled in vain: the shard had changed hands, or the event was gone
+	LeasesLost  int64 // times that the relay had to start afresh
+
+	Shards    int  // owned
+	InFlight  int  // events in memory
+	Held      int  // keys that wait for a retry
+	Listening bool // the doorbell of other processes is heard
+	Open      bool // the broker cannot be reached
+}
+
+type counters struct {
+	published, retried, dead, lostSettles, leasesLost atomic.Int64
+	listening                                         atomic.Bool
+}
+
+// Stats returns the relay's counters.
+func (r *Relay) Stats() Stats {
+	s := Stats{
+		Published:   r.counters.published.Load(),
+		Retried:     r.counters.retried.Load(),
+		Dead:        r.counters.dead.Load(),
+		LostSettles: r.counters.lostSettles.Load(),
+		LeasesLost:  r.counters.leasesLost.Load(),
+		Listening:   r.counters.listening.Load(),
+	}
+	if current := r.current.Load(); current != nil {
+		current.ledger.describe(&s)
+	}
+	return s
+}
+
+func (l *ledger) describe(s *Stats) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Shards, s.InFlight, s.Open = len(l.shards), l.inFlight, l.breaker.isOpen()
+	for _, shard := range l.shards {
+		for _, lane := range shard.lanes {
+			if lane.head != 0 {
+				s.Held++
+			}
+		}
+	}
+}

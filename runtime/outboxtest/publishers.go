@@ -1,0 +1,113 @@
+package outboxtest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// RecordingPublisher keeps what is published. The zero value is ready to use.
+type RecordingPublisher struct {
+	mu       sync.Mutex
+	messages []outbox.Message
+	changed  chan struct{} // closed at the next message
+}
+
+// Publish implements outbox.Publisher.
+func (p *RecordingPublisher) Publish(_ context.Context, m *outbox.Message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := *m
+	c.Payload, c.Headers = slices.Clone(m.Payload), maps.Clone(m.Headers)
+	p.messages = append(p.messages, c)
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+	return nil
+}
+
+// Messages returns what was published so far, in the order of the calls' ends.
+func (p *RecordingPublisher) Messages() []outbox.Message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.messages)
+}
+
+// Wait waits until n messages were published or ctx ends, and returns those.
+func (p *RecordingPublisher) Wait(ctx context.Context, n int) ([]outbox.Message, error) {
+	for {
+		p.mu.Lock()
+		if len(p.messages) >= n {
+			defer p.mu.Unlock()
+			return slices.Clone(p.messages), nil
+		}
+		if p.changed == nil {
+			p.changed = make(chan struct{})
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return p.Messages(), ctx.Err()
+		}
+	}
+}
+
+// Fault is what a FaultyPublisher does with a message.
+type Fault int
+
+const (
+	// Deliver passes the message on.
+	Deliver Fault = iota
+	// Refuse returns an error that costs an attempt.
+	Refuse
+	// RefuseForGood returns a permanent error.
+	RefuseForGood
+	// Unreachable returns an error that costs none.
+	Unreachable
+	// LoseAcknowledgement passes the message on, and returns that the broker could not be reached.
+	LoseAcknowledgement
+	// Hang returns when the context ends.
+	Hang
+	// Panic panics.
+	Panic
+)
+
+// ErrRefused is what a FaultyPublisher returns for Refuse and RefuseForGood.
+var ErrRefused = errors.New("outboxtest: refused")
+
+// FaultyPublisher fails as Decide says, which may be called concurrently, and passes on to Next what it does not fail.
+type FaultyPublisher struct {
+	Next   outbox.Publisher
+	Decide func(m *outbox.Message) Fault
+}
+
+// Publish implements outbox.Publisher.
+func (p *FaultyPublisher) Publish(ctx context.Context, m *outbox.Message) error {
+	switch p.Decide(m) {
+	case Refuse:
+		return ErrRefused
+	case RefuseForGood:
+		return outbox.Permanent(ErrRefused)
+	case Unreachable:
+		return outbox.Unreachable(errors.New("outboxtest: unreachable"))
+	case LoseAcknowledgement:
+		if err := p.Next.Publish(ctx, m); err != nil {
+			return err
+		}
+		return outbox.Unreachable(errors.New("outboxtest: the acknowledgement was lost"))
+	case Hang:
+		<-ctx.Done()
+		return ctx.Err()
+	case Panic:
+		panic("outboxtest: panic")
+	default:
+		return p.Next.Publish(ctx, m)
+	}
+}

@@ -1,0 +1,218 @@
+package outboxnats
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// delivery is a message that the subscriber has neither acknowledged nor handed back.
+type delivery struct {
+	jetstream.Msg
+	message    *outbox.Message
+	sequence   uint64 // in the stream
+	deliveries uint64 // this one included
+}
+
+func bySequence(a, b *delivery) int { return cmp.Compare(a.sequence, b.sequence) }
+
+// laneKey is a key, or, for a message without one, its sequence in the stream.
+type laneKey struct {
+	key      string
+	sequence uint64
+}
+
+func (d *delivery) lane() laneKey {
+	if d.message.Key == "" {
+		return laneKey{sequence: d.sequence}
+	}
+	return laneKey{key: d.message.Key}
+}
+
+// lane holds the deliveries of one key.
+type lane struct {
+	queue   []*delivery // by sequence
+	current *delivery   // being handled
+	// awaited is the sequence of a message that was handed back and has to come again before its successors go on; 0 for none.
+	awaited      uint64
+	awaitedUntil time.Time
+}
+
+// lanes handle the deliveries of different keys concurrently, and those of one key in the order of the stream.
+type lanes struct {
+	handle  func(*delivery) (again time.Duration)
+	ackWait time.Duration
+	limit   int           // of deliveries that wait for nothing but a free slot
+	slots   chan struct{} // one for each handler that may run
+	freed   chan struct{} // has an element where there may be room
+	running sync.WaitGroup
+
+	stopped chan struct{} // closed once nothing more is to be begun
+
+	mu    sync.Mutex
+	byKey map[laneKey]*lane
+}
+
+func newLanes(concurrency int, ackWait time.Duration, handle func(*delivery) time.Duration) *lanes {
+	return &lanes{
+		handle: handle, ackWait: ackWait, limit: 4 * concurrency,
+		slots: make(chan struct{}, concurrency), freed: make(chan struct{}, 1), stopped: make(chan struct{}),
+		byKey: map[laneKey]*lane{},
+	}
+}
+
+func (l *lanes) isStopped() bool {
+	select {
+	case <-l.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *lanes) add(d *delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isStopped() {
+		handBack(d)
+		return
+	}
+	at := l.byKey[d.lane()]
+	if at == nil {
+		at = &lane{}
+		l.byKey[d.lane()] = at
+	}
+	i, _ := slices.BinarySearchFunc(at.queue, d, bySequence)
+	at.queue = slices.Insert(at.queue, i, d)
+	l.advance(at, d.lane())
+}
+
+// advance starts the lane's next delivery where nothing stands in its way. The caller holds mu.
+func (l *lanes) advance(at *lane, key laneKey) {
+	switch {
+	case at.current != nil || l.isStopped():
+	case len(at.queue) == 0:
+		if at.awaited == 0 {
+			delete(l.byKey, key)
+		}
+	case at.awaited == 0 || at.queue[0].sequence <= at.awaited:
+		at.current, at.queue = at.queue[0], at.queue[1:]
+		l.running.Go(func() { l.run(at, key) })
+	}
+}
+
+func (l *lanes) run(at *lane, key laneKey) {
+	select {
+	case l.slots <- struct{}{}:
+		again := l.handle(at.current)
+		<-l.slots
+		l.finish(at, key, again)
+	case <-l.stopped:
+		handBack(at.current)
+	}
+}
+
+// handBack has a message delivered again at once. Where that fails, it comes after AckWait.
+func handBack(d *delivery) { _ = d.Nak() }
+
+func (l *lanes) finish(at *lane, key laneKey, again time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch done := at.current.sequence; {
+	case again > 0 && key.key != "":
+		at.awaited, at.awaitedUntil = done, time.Now().Add(again+l.ackWait)
+	case done == at.awaited:
+		at.awaited = 0
+	}
+	at.current = nil
+	l.advance(at, key)
+	l.signal()
+}
+
+func (l *lanes) signal() {
+	select {
+	case l.freed <- struct{}{}:
+	default:
+	}
+}
+
+// waitForRoom returns how many more deliveries to ask for, or 0 once ctx has ended. Those that wait for their predecessor do not
+// count, or one key that fails would stop all others; MaxAckPending bounds them.
+func (l *lanes) waitForRoom(ctx context.Context) int {
+	for ctx.Err() == nil {
+		if room := l.room(); room > 0 {
+			return room
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.freed:
+		}
+	}
+	return 0
+}
+
+func (l *lanes) room() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	room := l.limit
+	for _, at := range l.byKey {
+		if at.current != nil {
+			room -= 1 + len(at.queue)
+		}
+	}
+	return room
+}
+
+// heartbeats tells the broker three times per AckWait what is still in progress, until ctx ends.
+func (l *lanes) heartbeats(ctx context.Context) {
+	ticker := time.NewTicker(max(l.ackWait/3, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			l.heartbeat(now)
+		}
+	}
+}
+
+// heartbeat also lets lanes go on whose awaited message is overdue: another subscriber may have had it.
+func (l *lanes) heartbeat(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, at := range l.byKey {
+		for _, d := range at.queue {
+			_ = d.InProgress() // else it comes again, as a duplicate
+		}
+		if at.current != nil {
+			_ = at.current.InProgress()
+		}
+		if at.awaited != 0 && now.After(at.awaitedUntil) {
+			at.awaited = 0
+			l.advance(at, key)
+		}
+	}
+}
+
+// stop begins nothing more, and hands back what waits.
+func (l *lanes) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isStopped() {
+		return
+	}
+	close(l.stopped)
+	for _, at := range l.byKey {
+		for _, d := range at.queue {
+			handBack(d)
+		}
+		at.queue = nil
+	}
+}

@@ -1,0 +1,130 @@
+// Package outboxnats carries events over NATS JetStream: a publisher for the relay, and a subscriber for an inbox.
+package outboxnats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// Publisher publishes to JetStream: an event's topic is the subject, its id the message id (Nats-Msg-Id), so that a stream
+// drops what is published twice within its duplicate window. Events are CloudEvents 1.0 in binary mode. It is safe for
+// concurrent use.
+type Publisher struct{ js jetstream.JetStream }
+
+var _ outbox.Publisher = (*Publisher)(nil)
+
+// NewPublisher returns a publisher on a connection that the caller keeps open, and closes. Let it reconnect for ever
+// (nats.MaxReconnects(-1)), for a connection that has given up stays closed.
+func NewPublisher(js jetstream.JetStream) *Publisher { return &Publisher{js: js} }
+
+// Publish returns nil once a stream has acknowledged that it keeps the message. Its errors wrap
+//
+//   - outbox.ErrUnreachable without a connection, and where JetStream or the stream's leader does not answer; while the
+//     client is reconnecting that comes at once, and nothing is buffered;
+//   - outbox.ErrPermanent where the message exceeds the server's or the stream's limit, the topic is no valid subject, or a
+//     header would give orders to the server (Nats-…);
+//   - ctx.Err() where ctx ended first: the message may have been stored, and a second one with its id is a duplicate;
+//   - none of these where the message was refused. No stream listening to the subject is a refusal: other topics go on.
+func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
+	headers, err := headersOf(m)
+	if err != nil {
+		return outbox.Permanent(fmt.Errorf("outboxnats: publish: %w", err))
+	}
+	connected, release := whileConnected(ctx, p.js.Conn())
+	defer release()
+	if status := p.js.Conn().Status(); status != nats.CONNECTED {
+		return outbox.Unreachable(fmt.Errorf("outboxnats: publish: the connection is %s", status))
+	}
+	msg := &nats.Msg{Subject: m.Topic, Header: headers, Data: m.Payload}
+	_, err = p.js.PublishMsg(connected, msg, jetstream.WithMsgID(m.ID.String()))
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		err = p.explainSilence(connected, m.Topic, err)
+	}
+	if err != nil && connected.Err() != nil {
+		err = context.Cause(connected)
+	}
+	if err != nil {
+		return classify(ctx, fmt.Errorf("outboxnats: publish: %w", err))
+	}
+	return nil
+}
+
+// whileConnected returns a context that ends with ctx, or with the connection: the client itself would wait for an answer across
+// a reconnect, which never comes.
+func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, release func()) {
+	connected, cancel := context.WithCancelCause(ctx)
+	lost := nc.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
+	go func() {
+		select {
+		case <-lost:
+			cancel(nats.ErrDisconnected)
+		case <-connected.Done():
+		}
+	}()
+	return connected, func() {
+		cancel(nil)
+		nc.RemoveStatusListener(lost)
+	}
+}
+
+// explainSilence asks JetStream whether there is a stream for the subject: nobody answers either way, while the server starts
+// and when the stream is missing.
+func (p *Publisher) explainSilence(ctx context.Context, subject string, silence error) error {
+	_, err := p.js.StreamNameBySubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("no stream listens to the subject: %w", err)
+	}
+	return outbox.Unreachable(errors.Join(silence, err))
+}
+
+// unreachable are errors of the client that mean a broker which could not be asked.
+var unreachable = []error{
+	nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrConnectionReconnecting, nats.ErrDisconnected,
+	nats.ErrReconnectBufExceeded, nats.ErrStaleConnection, nats.ErrNoServers, nats.ErrTimeout, nats.ErrInvalidConnection,
+	jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
+	context.DeadlineExceeded, // of the client's own, where ctx has none
+}
+
+// permanent are those that no retry mends.
+var permanent = []error{nats.ErrMaxPayload, nats.ErrBadSubject, jetstream.ErrInvalidSubject}
+
+// Of the server's error codes (nats-server, server/errors.json) those that are no refusal of the stream's.
+const (
+	codeClusterNotAvailable   jetstream.ErrorCode = 10008
+	codeInsufficientResources jetstream.ErrorCode = 10023
+	codeMessageTooLarge       jetstream.ErrorCode = 10054
+)
+
+func classify(ctx context.Context, err error) error {
+	code := jetstream.ErrorCode(0)
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
+		code = api.ErrorCode
+	}
+	network := (*net.OpError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case isAny(err, permanent), code == codeMessageTooLarge:
+		return outbox.Permanent(err)
+	case isAny(err, unreachable), errors.As(err, &network), code == codeClusterNotAvailable, code == codeInsufficientResources:
+		return outbox.Unreachable(err)
+	default:
+		return err
+	}
+}
+
+func isAny(err error, targets []error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,227 @@
+package outboxnats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/runtime/inbox"
+)
+
+// SubscriberConfig says how a Subscriber works. The zero value is ready to use.
+type SubscriberConfig struct {
+	// Concurrency is how many messages are handled at a time. Defaults to 16.
+	Concurrency int
+	// MinRetryDelay bounds the delay before the first redelivery; the bound doubles with each delivery. The delay is random below the
+	// bound. Defaults to 1 s.
+	MinRetryDelay time.Duration
+	// MaxRetryDelay is the greatest bound. Defaults to 5 min.
+	MaxRetryDelay time.Duration
+	// DrainTimeout is how long Run waits for handlers once its context has ended, before it cancels theirs. Defaults to 30 s.
+	DrainTimeout time.Duration
+	// Logger gets a line for each message that was not handled. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+func (c SubscriberConfig) withDefaults() SubscriberConfig {
+	if c.Concurrency == 0 {
+		c.Concurrency = 16
+	}
+	if c.MinRetryDelay == 0 {
+		c.MinRetryDelay = time.Second
+	}
+	if c.MaxRetryDelay == 0 {
+		c.MaxRetryDelay = 5 * time.Minute
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 30 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// SubscriberStats are the numbers of deliveries so far, by how they ended.
+type SubscriberStats struct {
+	Acknowledged int64 // handled, a duplicate, or ignored by the consumer
+	Retried      int64 // handed back to be delivered again
+	Malformed    int64 // of these, the ones that could not be read
+	Foreign      int64 // terminated: no event of an outbox
+}
+
+// Subscriber hands the messages of a JetStream consumer to an inbox.
+//
+// It acknowledges a message once Handle has returned nil, that is after the commit. The acknowledgement is not confirmed: where it
+// is lost, the message comes again and is a duplicate. Otherwise it hands the message back with a delay (a negative
+// acknowledgement), for as often as it takes. A message that is no event of an outbox is terminated and logged; one that is,
+// but cannot be read, is handed back with the greatest delay and logged, since it may be a newer publisher's.
+//
+// Events of one key are handled one after the other, in the order in which the stream has them. While one of them is handed
+// back, its successors wait in memory, at most as many as the consumer's MaxAckPending; they give up waiting once it is overdue
+// by the consumer's AckWait. This order holds within one Subscriber: several on one consumer share out messages without regard
+// to keys.
+//
+// What it holds, it reports as in progress, so that a handler may take longer than the consumer's AckWait.
+type Subscriber struct {
+	consumer jetstream.Consumer
+	handler  inbox.Handler
+	config   SubscriberConfig
+	ackWait  time.Duration
+
+	acknowledged, retried, malformed, foreign atomic.Int64
+}
+
+// NewSubscriber returns a subscriber for a consumer with explicit acknowledgement and without a limit on deliveries (MaxDeliver):
+// with one, JetStream would drop what fails too often.
+func NewSubscriber(consumer jetstream.Consumer, handler inbox.Handler, config SubscriberConfig) (*Subscriber, error) {
+	name, c := consumer.CachedInfo().Name, consumer.CachedInfo().Config
+	config = config.withDefaults()
+	switch {
+	case c.AckPolicy != jetstream.AckExplicitPolicy:
+		return nil, fmt.Errorf("outboxnats: consumer %s: the acknowledgement policy is %s, not explicit", name, c.AckPolicy)
+	case c.MaxDeliver > 0:
+		return nil, fmt.Errorf("outboxnats: consumer %s: after %d deliveries (MaxDeliver) messages would be lost", name, c.MaxDeliver)
+	case config.Concurrency < 0, config.MinRetryDelay < 0, config.DrainTimeout < 0, config.MaxRetryDelay < config.MinRetryDelay:
+		return nil, errors.New("outboxnats: a negative number in the configuration, or a MaxRetryDelay below MinRetryDelay")
+	}
+	ackWait := c.AckWait
+	for _, wait := range c.BackOff {
+		ackWait = min(ackWait, wait)
+	}
+	return &Subscriber{consumer: consumer, handler: handler, config: config, ackWait: ackWait}, nil
+}
+
+// Stats returns the numbers of deliveries so far.
+func (s *Subscriber) Stats() SubscriberStats {
+	return SubscriberStats{s.acknowledged.Load(), s.retried.Load(), s.malformed.Load(), s.foreign.Load()}
+}
+
+// Run handles messages until ctx ends, and outlasts the broker's absence. Then it stops pulling, hands back what waits, finishes what
+// is being handled, and returns nil. It returns an error where the connection was closed or the consumer deleted.
+func (s *Subscriber) Run(ctx context.Context) error {
+	work, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelWork()
+	l := newLanes(s.config.Concurrency, s.ackWait, func(d *delivery) time.Duration { return s.handle(work, d) })
+	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBeating()
+	go l.heartbeats(beating)
+	defer context.AfterFunc(ctx, l.stop)()
+	err := s.pull(ctx, l)
+	l.stop()
+	defer time.AfterFunc(s.config.DrainTimeout, cancelWork).Stop()
+	l.running.Wait()
+	return err
+}
+
+const (
+	pullWait     = time.Second // how long the server waits for messages, and so Run at its end
+	maxPullPause = 5 * time.Second
+)
+
+// pull brings messages into the lanes until ctx ends.
+func (s *Subscriber) pull(ctx context.Context, l *lanes) error {
+	for failures := 0; ctx.Err() == nil; {
+		room := l.waitForRoom(ctx)
+		if room == 0 {
+			return nil
+		}
+		batch, err := s.consumer.Fetch(room, jetstream.FetchMaxWait(pullWait))
+		if err == nil {
+			for msg := range batch.Messages() {
+				s.accept(l, msg)
+			}
+			err = batch.Error()
+		}
+		switch {
+		case err == nil, errors.Is(err, jetstream.ErrConsumerLeadershipChanged), ctx.Err() != nil:
+			failures = 0
+			continue
+		case isAny(err, []error{nats.ErrConnectionClosed, nats.ErrConnectionDraining, jetstream.ErrConsumerDeleted}):
+			return fmt.Errorf("outboxnats: pull: %w", err)
+		}
+		failures++
+		pause := s.delay(100*time.Millisecond, maxPullPause, failures)
+		s.config.Logger.WarnContext(ctx, "pulling messages failed", "error", err, "pause", pause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// accept puts a message into its lane, or ends it where there is no event in it.
+func (s *Subscriber) accept(l *lanes, msg jetstream.Msg) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		s.config.Logger.Error("a message is not of JetStream", "subject", msg.Subject(), "error", err)
+		return
+	}
+	m, err := messageFrom(msg.Subject(), msg.Headers(), msg.Data())
+	if err == nil {
+		l.add(&delivery{Msg: msg, message: m, sequence: meta.Sequence.Stream, deliveries: meta.NumDelivered})
+		return
+	}
+	log := s.config.Logger.With("subject", msg.Subject(), "stream_sequence", meta.Sequence.Stream, "error", err)
+	if errors.Is(err, errForeign) {
+		s.foreign.Add(1)
+		log.Warn("terminated a message that is no event of an outbox")
+		s.logFailure(log, msg.TermWithReason("no event of an outbox"))
+		return
+	}
+	s.malformed.Add(1)
+	s.retried.Add(1)
+	log.Error("an event cannot be read", "delivery", meta.NumDelivered)
+	s.logFailure(log, msg.NakWithDelay(s.config.MaxRetryDelay))
+}
+
+// inFlightDelay bounds the delay where another delivery is being handled, which does not take long as a rule.
+const inFlightDelay = 500 * time.Millisecond
+
+// handle returns after which delay the message comes again, or 0 where it does not.
+func (s *Subscriber) handle(ctx context.Context, d *delivery) time.Duration {
+	_, err := s.handler.Handle(ctx, d.message)
+	log := s.config.Logger.With("event", d.message.TypeName(), "id", d.message.ID)
+	if err == nil {
+		s.acknowledged.Add(1)
+		s.logFailure(log, d.Ack())
+		return 0
+	}
+	delay := s.delay(s.config.MinRetryDelay, s.config.MaxRetryDelay, int(d.deliveries))
+	level := slog.LevelWarn
+	if errors.Is(err, inbox.ErrInFlight) {
+		delay, level = s.delay(inFlightDelay, inFlightDelay, 1), slog.LevelDebug
+	}
+	var p *inbox.PanicError
+	if errors.As(err, &p) {
+		log = log.With("stack", p.Stack)
+	}
+	log.Log(ctx, level, "an event was not applied", "error", err, "delivery", d.deliveries, "delay", delay)
+	s.retried.Add(1)
+	s.logFailure(log, d.NakWithDelay(delay))
+	return delay
+}
+
+// logFailure logs that an answer to the broker was not sent: the message will come again after AckWait.
+func (s *Subscriber) logFailure(log *slog.Logger, err error) {
+	if err != nil {
+		log.Warn("the broker was not told", "error", err)
+	}
+}
+
+// delay is random, above 0, below a bound that doubles with each attempt from least to most.
+func (s *Subscriber) delay(least, most time.Duration, attempt int) time.Duration {
+	bound := most
+	if shift := attempt - 1; shift < 62 && least<<shift>>shift == least {
+		bound = min(most, least<<shift)
+	}
+	return 1 + rand.N(max(bound, 1))
+}
