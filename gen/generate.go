@@ -155,7 +155,7 @@ func (g *generator) orphans() diag.List {
 		if before || now || err != nil || !output.HasMarker(data, output.Marker) {
 			continue
 		}
-		d := diag.New(RuleOrphan, diag.Pos{File: g.display(name)}, "it says that outboxgen has generated it, but %s does not know it", lock.Name).
+		d := diag.New(diag.OutputOrphan, diag.Pos{File: g.display(name)}, "it says that outboxgen has generated it, but %s does not know it", lock.Name).
 			WithHelp("delete it, if you have not taken it over; or else its comment")
 		d.Severity = diag.Warning
 		list.Add(d)
@@ -179,7 +179,7 @@ func (g *generator) explain(err error, r *Result) bool {
 	case errors.As(err, &compile):
 		for _, p := range compile.Problems {
 			pos := diag.Pos{File: g.display(path.Join(g.sqlDir(), p.File)), Line: p.Line, Column: p.Column}
-			r.Diagnostics.Add(diag.New(RuleSQL, pos, "sqlc: %s", p.Message))
+			r.Diagnostics.Add(diag.New(diag.SQLCompile, pos, "sqlc: %s", p.Message))
 			r.Sources[pos.File] = g.sqlFiles[p.File]
 		}
 	default:

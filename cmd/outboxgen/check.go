@@ -51,12 +51,12 @@ func describe(r *gen.Result, changes *output.Changes, dir output.Dir, catalogue 
 		if w.Missing() {
 			message = "missing: %s generates it"
 		}
-		r.Diagnostics.Add(diag.New(gen.RuleStale, pos, message, catalogue))
+		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, message, catalogue))
 		r.Sources[pos.File] = w.Old
 	}
 	for _, name := range changes.Remove {
 		pos := diag.Pos{File: dir.Display(name)}
-		r.Diagnostics.Add(diag.New(gen.RuleStale, pos, "left over: %s does not generate it any more", catalogue))
+		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, "left over: %s does not generate it any more", catalogue))
 	}
 	return len(r.Diagnostics) > before
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/outboxgen/outboxgen/gen"
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
@@ -23,9 +22,9 @@ func runRules(_ context.Context, args []string, env Env) (int, error) {
 		return exitFailed, err
 	}
 	if format.value == "json" {
-		return exitOK, printRulesJSON(env, gen.Rules())
+		return exitOK, printRulesJSON(env, diag.Rules())
 	}
-	return exitOK, printRules(env, gen.Rules())
+	return exitOK, printRules(env, diag.Rules())
 }
 
 // printRules prints a table, with an empty line between categories.

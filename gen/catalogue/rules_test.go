@@ -42,7 +42,7 @@ func TestEveryRuleOfTheCatalogueHasACase(t *testing.T) {
 	known := map[string]diag.Rule{}
 	for _, rule := range diag.Rules() {
 		known[rule.ID] = rule
-		if !triggered[rule.ID] {
+		if rule.Category != diag.CategoryOutput && !triggered[rule.ID] {
 			t.Errorf("no case triggers %s", rule.ID)
 		}
 	}

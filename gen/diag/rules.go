@@ -20,6 +20,7 @@ const (
 	CategoryLanguage Category = "language" // the catalogue's keys and values
 	CategoryNames    Category = "names"    // names of things, and of what is generated for them
 	CategoryModel    Category = "model"    // types, events and consumers that must fit together
+	CategoryOutput   Category = "output"   // what was generated before, and stands on disk
 	CategoryLint     Category = "lint"     // sound, but probably not meant so; never keeps code from being generated
 )
 
@@ -75,6 +76,13 @@ const (
 	EventKeyPII        = "EVENT_KEY_PII"
 	ConsumerEvent      = "CONSUMER_EVENT"
 	ConsumerDuplicate  = "CONSUMER_DUPLICATE"
+
+	MigrationImmutable = "MIGRATION_IMMUTABLE"
+	MigrationNeeded    = "MIGRATION_NEEDED"
+	TableSameName      = "TABLE_SAME_NAME"
+	SQLCompile         = "SQL_COMPILE"
+	OutputStale        = "OUTPUT_STALE"
+	OutputOrphan       = "OUTPUT_ORPHAN"
 
 	LintCatalogueEmpty = "LINT_CATALOGUE_EMPTY"
 	LintEventDoc       = "LINT_EVENT_DOC"
@@ -136,6 +144,13 @@ var rules = []Rule{
 	{EventKeyPII, CategoryModel, Error, "a key is not personal data: it reaches headers and logs"},
 	{ConsumerEvent, CategoryModel, Error, "a consumer handles and emits events of the catalogue"},
 	{ConsumerDuplicate, CategoryModel, Error, "a consumer names an event once"},
+
+	{MigrationImmutable, CategoryOutput, Error, "a migration is not edited once it is generated"},
+	{MigrationNeeded, CategoryOutput, Error, "tables change through a migration only"},
+	{TableSameName, CategoryOutput, Error, "tables keep the names that a migration gave them"},
+	{SQLCompile, CategoryOutput, Error, "sqlc compiles the generated SQL"},
+	{OutputStale, CategoryOutput, Error, "generated files are what the catalogue generates (check)"},
+	{OutputOrphan, CategoryOutput, Warning, "a file that says it is generated is one that the catalogue generates"},
 
 	{LintCatalogueEmpty, CategoryLint, Warning, "a catalogue without events"},
 	{LintEventDoc, CategoryLint, Warning, "an event without doc"},

@@ -205,7 +205,7 @@ func TestALostLockFindsItsMigrationAgain(t *testing.T) {
 	}
 	w.known, w.database = nil, lock.Database{}
 	w.catalogue.Database.Prefix = "x_"
-	d := w.wantRule(migrate.RuleImmutable, "does not know it", "restore outboxgen.lock")
+	d := w.wantRule(diag.MigrationImmutable, "does not know it", "restore outboxgen.lock")
 	if d.Pos.File != "db/00002_outboxgen.sql" {
 		t.Errorf("got position %+v", d.Pos)
 	}
@@ -217,7 +217,7 @@ func TestAnEditedMigrationIsRefusedAtItsLine(t *testing.T) {
 	w.generate()
 	path, text := w.only()
 	w.disk[path] = &fstest.MapFile{Data: []byte(strings.Replace(text, "-- +goose Up\n", "-- +goose Up\nDROP TABLE x;\n", 1))}
-	if d := w.wantRule(migrate.RuleImmutable, "edited"); d.Pos != (diag.Pos{File: path, Line: 4}) {
+	if d := w.wantRule(diag.MigrationImmutable, "edited"); d.Pos != (diag.Pos{File: path, Line: 4}) {
 		t.Errorf("got position %+v, want %s:4", d.Pos, path)
 	}
 }
@@ -231,12 +231,12 @@ func TestRenamedTablesAreRefusedAtThePrefix(t *testing.T) {
 		w.generate()
 		path, _ := w.only()
 		w.catalogue.Database.Schema, w.catalogue.Database.Prefix = change.schema, change.prefix
-		d := w.wantRule(migrate.RuleTables, change.would, `makes "outbox"`, "delete it and generate again")
+		d := w.wantRule(diag.TableSameName, change.would, `makes "outbox"`, "delete it and generate again")
 		if d.Pos != w.catalogue.Database.PrefixPos {
 			t.Errorf("got position %+v", d.Pos)
 		}
 		w.catalogue.Database.PrefixPos = diag.Pos{}
-		if d := w.wantRule(migrate.RuleTables); d.Pos.File != "outbox.yaml" {
+		if d := w.wantRule(diag.TableSameName); d.Pos.File != "outbox.yaml" {
 			t.Errorf("without a prefix: got position %+v", d.Pos)
 		}
 
@@ -257,7 +257,7 @@ func TestOtherTablesUnderTheSameNamesNeedAMigration(t *testing.T) {
 	older := strings.Replace(text, "xid8 ", "xid9 ", 1)
 	w.disk[path] = &fstest.MapFile{Data: []byte(older)}
 	w.known[0].Hash, w.known[0].Statements = output.Hash([]byte(older)), "other"
-	w.wantRule(migrate.RuleNeeded, "this outboxgen's tables differ")
+	w.wantRule(diag.MigrationNeeded, "this outboxgen's tables differ")
 }
 
 func TestAnotherCommentInTheTemplateIsNoOtherTable(t *testing.T) {

@@ -8,13 +8,6 @@ import (
 	"github.com/outboxgen/outboxgen/gen/output"
 )
 
-// The rules that migrations are checked by.
-const (
-	RuleImmutable = "MIGRATION_IMMUTABLE"
-	RuleTables    = "TABLE_SAME_NAME"
-	RuleNeeded    = "MIGRATION_NEEDED"
-)
-
 // Violation is a migration that no longer fits the catalogue.
 type Violation struct {
 	Diagnostic diag.Diagnostic
@@ -40,7 +33,7 @@ func (p *planner) check(at string, data []byte) error {
 }
 
 func (p *planner) unknown(at string) error {
-	d := diag.New(RuleImmutable, diag.Pos{File: p.Display(at)},
+	d := diag.New(diag.MigrationImmutable, diag.Pos{File: p.Display(at)},
 		"this migration is not what would be written, and %s does not know it", lock.Name).
 		WithHelp("restore %s from version control; if no database has run the migration, delete it and generate again", lock.Name)
 	return &Violation{Diagnostic: d}
@@ -52,7 +45,7 @@ func (p *planner) edited(at string, data []byte) error {
 	if output.Hash(p.text) == p.known.Hash {
 		pos.Line = output.Write{Data: p.text, Old: data}.Line()
 	}
-	d := diag.New(RuleImmutable, pos, "this migration was edited after it was generated").
+	d := diag.New(diag.MigrationImmutable, pos, "this migration was edited after it was generated").
 		WithHelp("restore it from version control, and write what you want to change as a migration of its own")
 	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: data}}
 }
@@ -62,14 +55,14 @@ func (p *planner) renamed(at string) error {
 	if pos.File == "" {
 		pos = diag.Pos{File: p.Catalogue.File}
 	}
-	d := diag.New(RuleTables, pos, "the tables would be %s, but %s makes %s",
+	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s",
 		tables(lock.Normalise(p.Catalogue).Database), p.Display(at), tables(p.Database)).
 		WithHelp("take back the change to database; if no database has run %s, delete it and generate again", p.Display(at))
 	return &Violation{Diagnostic: d}
 }
 
 func (p *planner) needed(at string) error {
-	d := diag.New(RuleNeeded, diag.Pos{File: p.Display(at)},
+	d := diag.New(diag.MigrationNeeded, diag.Pos{File: p.Display(at)},
 		"this outboxgen's tables differ from those of the migration, and it cannot write the one between them").
 		WithHelp("use the version of outboxgen that wrote it; if no database has run the migration, delete it and generate again")
 	return &Violation{Diagnostic: d}

@@ -53,13 +53,14 @@ type shard struct {
 
 // lane is the events of one key in order, or a single one without a key.
 type lane struct {
-	shard   *shard
-	key     string
-	queue   []*event // the first is next, or with a worker
-	out     bool     // the first is with a worker
-	head    int64    // the event that holds back the lane; 0 where none does
-	next    int64    // the first event that was skipped meanwhile; 0 where none was
-	recheck bool     // only its head is to be looked up
+	shard    *shard
+	key      string
+	queue    []*event // the first is next, or with a worker
+	out      bool     // the first is with a worker
+	head     int64    // the event that holds back the lane; 0 where none does
+	next     int64    // the first event that was skipped meanwhile; 0 where none was
+	recheck  bool     // only its head is to be looked up
+	resuming bool     // it is in ledger.resume
 }
 
 // event is an event in flight.
@@ -74,8 +75,8 @@ type event struct {
 	err     error
 }
 
-// flying reports whether the event is still in flight.
-func (e *event) flying() bool { return e.lane.shard.flight[e.Seq] == e }
+// waits reports whether the event is in flight, and no worker has begun it.
+func (e *event) waits() bool { return !e.taken && e.lane.shard.flight[e.Seq] == e }
 
 // fifo is a queue of lanes.
 type fifo struct {
@@ -93,7 +94,7 @@ func (q *fifo) pop() *lane {
 		if q.first == len(q.lanes) {
 			q.lanes, q.first = q.lanes[:0], 0
 		}
-		if len(l.queue) > 0 && l.queue[0].flying() { // else it was dropped while it waited here
+		if len(l.queue) > 0 && l.queue[0].waits() { // else it was dropped while it waited here
 			return l
 		}
 	}
@@ -153,15 +154,10 @@ func (l *ledger) kept() int {
 func (l *ledger) giveBack(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range l.shards {
-		if n <= 0 {
-			return
-		}
-		if !s.leaving {
-			s.leaving = true
-			l.dropQueued(s)
-			n--
-		}
+	kept := l.readable()
+	for _, s := range kept[:min(max(0, n), len(kept))] {
+		s.leaving = true
+		l.dropQueued(s)
 	}
 }
 

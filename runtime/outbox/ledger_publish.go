@@ -68,7 +68,7 @@ func (l *ledger) next(now time.Time) *event {
 }
 
 // finish takes in the end of an attempt. A time-out is the broker's trouble where nothing else has got through meanwhile.
-func (l *ledger) finish(e *event, err error, maxAttempts int32) {
+func (l *ledger) finish(e *event, err error, now time.Time, maxAttempts int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.lane.out = false
@@ -84,7 +84,7 @@ func (l *ledger) finish(e *event, err error, maxAttempts int32) {
 	case err == nil:
 		l.successes++
 		l.conclude(e, published, nil)
-	case unreachable && l.breaker.failed(time.Now(), l.wakeLater):
+	case unreachable && l.breaker.failed(now, l.wakeLater):
 		l.putBack(e)
 	case unreachable:
 		if e.charged {
@@ -134,13 +134,7 @@ func (l *ledger) conclude(e *event, v verdict, err error) {
 		l.hold(lane, e.Seq)
 		return
 	}
-	if lane.head == e.Seq {
-		lane.head = 0
-		if lane.next != 0 {
-			l.resume = append(l.resume, lane)
-			l.signal()
-		}
-	}
+	l.letGo(lane, e.Seq)
 	if len(lane.queue) > 0 {
 		l.enqueue(lane)
 		return
@@ -148,13 +142,34 @@ func (l *ledger) conclude(e *event, v verdict, err error) {
 	l.dispose(lane)
 }
 
+// letGo ends a lane's hold, if it is by that event: what was skipped meanwhile is to be read.
+func (l *ledger) letGo(lane *lane, head int64) {
+	if lane.head != head {
+		return
+	}
+	lane.head = 0
+	if lane.next != 0 {
+		l.resumeLater(lane)
+	}
+}
+
+// resumeLater has what was skipped of a lane read.
+func (l *ledger) resumeLater(lane *lane) {
+	if !lane.resuming {
+		lane.resuming = true
+		l.resume = append(l.resume, lane)
+	}
+	l.signal()
+}
+
 // hold drops what is queued behind a failed event.
 func (l *ledger) hold(lane *lane, head int64) {
+	if lane.head != 0 && lane.head != head {
+		lane.skip(lane.head) // it waits as well, behind this one
+	}
 	lane.head = head
 	for _, e := range lane.queue {
-		if lane.next == 0 || e.Seq < lane.next {
-			lane.next = e.Seq
-		}
+		lane.skip(e.Seq)
 		lane.shard.skip(e.Seq)
 		l.forget(e)
 	}

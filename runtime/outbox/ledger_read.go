@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -25,12 +26,13 @@ type plan struct {
 }
 
 // plan returns what to read next; ok is false where there is no shard to read, or no room.
-func (l *ledger) plan(maxEvents, maxBytes int) (p plan, ok bool) {
+func (l *ledger) plan(now time.Time, maxEvents, maxBytes int) (p plan, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p = plan{shards: l.readable(), horizon: l.horizon.seq}
 	room := maxEvents - l.inFlight
-	if len(p.shards) == 0 || room < maxEvents/2 || l.bytes > maxBytes/2 || l.breaker.isOpen() {
+	cutOff := l.breaker.isOpen() && (l.inFlight > 0 || !l.breaker.ready(now)) // else there must be something to try the broker with
+	if len(p.shards) == 0 || room < maxEvents/2 || l.bytes > maxBytes/2 || cutOff {
 		return plan{}, false
 	}
 	busy := 0
@@ -80,16 +82,14 @@ func (s *shard) known(seqs []int64) []int64 {
 	return seqs
 }
 
-// retriesInFlight returns the events in flight that a read of due events would return.
-func (l *ledger) retriesInFlight() []int64 {
+// seqsInFlight returns what a read of due events must leave out: it is known, and perhaps settled before the read returns.
+func (l *ledger) seqsInFlight() []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var seqs []int64
+	seqs := make([]int64, 0, l.inFlight)
 	for _, s := range l.shards {
-		for seq, e := range s.flight {
-			if e.Attempts > 0 {
-				seqs = append(seqs, seq)
-			}
+		for seq := range s.flight {
+			seqs = append(seqs, seq)
 		}
 	}
 	return seqs
@@ -212,8 +212,8 @@ func (s *shard) admit(m *Message) bool {
 	lane := s.lanes[m.Key]
 	switch {
 	case lane.held():
-		if m.Seq != lane.head && (lane.next == 0 || m.Seq < lane.next) {
-			lane.next = m.Seq
+		if m.Seq != lane.head {
+			lane.skip(m.Seq)
 		}
 		return false
 	case m.Waiting:
@@ -221,6 +221,13 @@ func (s *shard) admit(m *Message) bool {
 		return false
 	}
 	return true
+}
+
+// skip remembers the first event that is left for later.
+func (l *lane) skip(seq int64) {
+	if l.next == 0 || seq < l.next {
+		l.next = seq
+	}
 }
 
 // held reports whether events of the lane are skipped.
@@ -250,6 +257,8 @@ func (l *ledger) fly(lane *lane, m *Message, charged bool, maxAttempts int32) {
 		e.taken, e.charged, e.err, e.verdict = true, true, errUnfinished, dead
 		l.done = append(l.done, e)
 		l.signalDone()
+		l.letGo(lane, m.Seq)
+		l.dispose(lane)
 		return
 	}
 	lane.queue = append(lane.queue, e)
@@ -279,20 +288,23 @@ func (l *ledger) suspects(rows []Message, resumed bool) []*Message {
 }
 
 // acceptDue takes in what a read of due events returned: the heads of held lanes, and events without a key.
-func (l *ledger) acceptDue(rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
+func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range rows {
 		m := &rows[i]
 		s := l.shards[m.Shard]
-		if s == nil || s.leaving || s.flight[m.Seq] != nil {
+		if s == nil || s.leaving || !slices.Contains(p.shards, s) || s.flight[m.Seq] != nil {
 			continue
 		}
-		if lane := s.lanes[m.Key]; lane.held() && lane.head != m.Seq {
-			continue
+		lane := s.lanes[m.Key]
+		if m.Key == "" {
+			lane = newLane(s, "")
 		}
-		l.fly(s.laneOf(m.Key), m, charged[m.Seq], maxAttempts)
-		accepted++
+		if m.Key == "" || lane != nil && lane.head == m.Seq && len(lane.queue) == 0 {
+			l.fly(lane, m, charged[m.Seq], maxAttempts)
+			accepted++
+		}
 	}
 	return accepted
 }
@@ -305,6 +317,7 @@ func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 	for _, lane := range l.resume {
 		switch s := lane.shard; {
 		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0:
+			lane.resuming = false
 		case len(reads) == resumeKeys || lane.out || len(lane.queue) > 0:
 			rest = append(rest, lane)
 		default:
@@ -374,7 +387,7 @@ func (l *ledger) recheckHeads(now time.Time) {
 		for _, lane := range s.lanes {
 			if lane.head != 0 && !lane.out && len(lane.queue) == 0 {
 				lane.head, lane.next, lane.recheck = 0, lane.head, true
-				l.resume = append(l.resume, lane)
+				l.resumeLater(lane)
 			}
 		}
 	}

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
 // publish is a worker: it publishes one event after the other, until the ledger is drained.
 func (s *session) publish(life context.Context) {
 	for e := s.ledger.take(); e != nil; e = s.ledger.take() {
-		s.ledger.finish(e, s.attempt(life, e), int32(s.config.MaxAttempts))
+		err := s.attempt(life, e)
+		s.ledger.finish(e, err, time.Now(), int32(s.config.MaxAttempts))
 	}
 }
 

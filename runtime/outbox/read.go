@@ -46,7 +46,7 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) {
 
 // cycle reads once what is new, what is due and what is held no longer, and reports whether it put anything in flight.
 func (s *session) cycle(ctx context.Context) (progress bool, err error) {
-	p, ok := s.ledger.plan(s.config.MaxInFlight, s.config.MaxInFlightBytes)
+	p, ok := s.ledger.plan(time.Now(), s.config.MaxInFlight, s.config.MaxInFlightBytes)
 	if !ok {
 		return false, nil
 	}
@@ -94,7 +94,7 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 		return 0, nil
 	}
 	s.dueRead = time.Now()
-	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.retriesInFlight())
+	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.seqsInFlight())
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +102,7 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.acceptDue(rows, charged, int32(s.config.MaxAttempts)), nil
+	return s.ledger.acceptDue(p, rows, charged, int32(s.config.MaxAttempts)), nil
 }
 
 func (s *session) readResumed(ctx context.Context, _ plan) (int, error) {

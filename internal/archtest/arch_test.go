@@ -1,0 +1,106 @@
+// Package archtest holds the project's structure: which modules may require what, and which packages may import which.
+package archtest
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "github.com/outboxgen/outboxgen"
+
+// allowed is all that the root module may require. Whoever uses the runtime gets these versions imposed.
+var allowed = map[string]bool{
+	"github.com/google/uuid":          true, // event ids
+	"github.com/dave/jennifer":        true, // gen/golang
+	"gopkg.in/yaml.v3":                true, // gen/source
+	"github.com/google/go-cmp":        true, // tests
+	"github.com/rogpeppe/go-internal": true, // tests
+	"pgregory.net/rapid":              true, // tests
+	"golang.org/x/sys":                true, // of go-internal
+	"golang.org/x/tools":              true, // of go-internal
+}
+
+// imports says what the packages below a folder of the root module may import from outside of the standard library and
+// beyond themselves; tests are free.
+var imports = []struct {
+	below string
+	may   []string
+}{
+	{"runtime/payload", []string{"github.com/google/uuid"}},
+	{"runtime/outbox", []string{"github.com/google/uuid", root + "/runtime/payload"}},
+	{"runtime/inbox", []string{"github.com/google/uuid", root + "/runtime/payload", root + "/runtime/outbox"}},
+	{"runtime/", []string{"github.com/google/uuid", root + "/runtime/", "pgregory.net/rapid"}},
+	{"templates", nil},
+	{"gen/diag", nil},
+	{"gen/source", []string{"gopkg.in/yaml.v3", root + "/gen/diag"}},
+	{"gen/golang", []string{"github.com/dave/jennifer/jen", root + "/gen/", root + "/templates"}},
+	{"gen", []string{root + "/gen/", root + "/templates", "github.com/google/uuid"}},
+	{"cmd", []string{root + "/gen"}},
+}
+
+func goTool(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(cmd.Environ(), "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+func TestRootModuleStaysLean(t *testing.T) {
+	var mod struct {
+		Require []struct{ Path string }
+		Replace []struct{ Old struct{ Path string } }
+	}
+	if err := json.Unmarshal([]byte(strings.Join(goTool(t, "mod", "edit", "-json"), "\n")), &mod); err != nil {
+		t.Fatal(err)
+	}
+	if len(mod.Require) == 0 {
+		t.Fatal("no requirement was read")
+	}
+	for _, r := range mod.Require {
+		if !allowed[r.Path] {
+			t.Errorf("the root module requires %s: that belongs into a module of its own, or into the list here with its reason", r.Path)
+		}
+	}
+	for _, r := range mod.Replace {
+		t.Errorf("the root module replaces %s, which breaks go install", r.Old.Path)
+	}
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	lines := goTool(t, "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./...")
+	if len(lines) < 10 {
+		t.Fatalf("only %d packages were listed", len(lines))
+	}
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		pkg := strings.TrimPrefix(fields[0], root+"/")
+		for _, imported := range fields[1:] {
+			if strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") && !mayImport(pkg, imported) {
+				t.Errorf("%s imports %s", pkg, imported)
+			}
+		}
+	}
+}
+
+func mayImport(pkg, imported string) bool {
+	for _, rule := range imports {
+		if pkg != rule.below && !strings.HasPrefix(pkg, strings.TrimSuffix(rule.below, "/")+"/") {
+			continue
+		}
+		for _, may := range rule.may {
+			if imported == may || strings.HasPrefix(imported, strings.TrimSuffix(may, "/")+"/") {
+				return true
+			}
+		}
+		return false
+	}
+	return false
+}
