@@ -31,6 +31,7 @@ var (
 	others = map[string]string{
 		uuidPath:    "uuid",
 		pgxPath:     "pgx",
+		pgconnPath:  "pgconn",
 		pgxpoolPath: "pgxpool",
 		outboxPath:  "outbox",
 		inboxPath:   "inbox",
@@ -41,6 +42,7 @@ var (
 const (
 	uuidPath    = "github.com/google/uuid"
 	pgxPath     = "github.com/jackc/pgx/v5"
+	pgconnPath  = "github.com/jackc/pgx/v5/pgconn"
 	pgxpoolPath = "github.com/jackc/pgx/v5/pgxpool"
 	runtimePath = "github.com/outboxgen/outboxgen/runtime"
 	outboxPath  = runtimePath + "/outbox"
@@ -55,6 +57,7 @@ func inbox(name string) *jen.Statement   { return jen.Qual(inboxPath, name) }
 func payload(name string) *jen.Statement { return jen.Qual(payloadPath, name) }
 func uuid(name string) *jen.Statement    { return jen.Qual(uuidPath, name) }
 func pgx(name string) *jen.Statement     { return jen.Qual(pgxPath, name) }
+func pgconn(name string) *jen.Statement  { return jen.Qual(pgconnPath, name) }
 func pgxpool(name string) *jen.Statement { return jen.Qual(pgxpoolPath, name) }
 
 // outboxdb returns an identifier of the package that sqlc makes.

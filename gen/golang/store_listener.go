@@ -7,12 +7,13 @@ func listenerMethods() []jen.Code { return []jen.Code{listen(), notify()} }
 
 // listen makes:
 //
-//	// Listen implements outbox.Listener, on a connection of its own.
+//	// Listen implements outbox.Listener, on a connection that leaves the pool.
 //	func (s *Store) Listen(ctx context.Context, ready, ring func()) error {
-//		conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+//		acquired, err := s.pool.Acquire(ctx)
 //		if err != nil {
 //			return fmt.Errorf("outbox: listen: %w", err)
 //		}
+//		conn := acquired.Hijack()
 //		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 //		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 //			return fmt.Errorf("outbox: listen: %w", err)
@@ -29,11 +30,12 @@ func listen() jen.Code {
 	closing := jen.Id("_").Op("=").Add(selector("conn", "Close")).
 		Call(jen.Qual("context", "WithoutCancel").Call(jen.Id("ctx")))
 	statement := jen.Lit("LISTEN ").Op("+").Add(pgx("Identifier")).Values(jen.Id("channel")).Dot("Sanitize").Call()
-	return describedMethod("Listen", "implements outbox.Listener, on a connection of its own.").
+	return describedMethod("Listen", "implements outbox.Listener, on a connection that leaves the pool.").
 		Params(ctxParam(), jen.List(jen.Id("ready"), jen.Id("ring")).Func().Params()).Error().
 		Block(
-			assign("conn", pgx("ConnectConfig").Call(jen.Id("ctx"), selector("s", "pool", "Config").Call().Dot("ConnConfig"))),
+			assign("acquired", selector("s", "pool", "Acquire").Call(jen.Id("ctx"))),
 			ifFailed(failure("outbox: listen")),
+			jen.Id("conn").Op(":=").Add(selector("acquired", "Hijack").Call()),
 			jen.Defer().Func().Params().Add(shortBody(closing)).Call(),
 			tryOnly(selector("conn", "Exec").Call(jen.Id("ctx"), statement), failure("outbox: listen")),
 			jen.Id("ready").Call(),

@@ -37,7 +37,7 @@ type settling struct {
 	items, of string // the last parameter
 	query     string
 	doing     string
-	columns   []jen.Code // what is filled besides shard and seq
+	columns   []jen.Code // what is filled besides the seqs
 }
 
 // settle makes:
@@ -47,7 +47,6 @@ type settling struct {
 //		p := outboxdb.MoveEventsToDeadParams{Relay: relay}
 //		p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 //		for _, r := range deaths {
-//			p.Shards = append(p.Shards, r.Shard)
 //			p.Seqs = append(p.Seqs, r.Seq)
 //			…
 //		}
@@ -58,17 +57,14 @@ type settling struct {
 //		return int(n), nil
 //	}
 func (g *generator) settle(x settling) jen.Code {
-	position := []jen.Code{
-		appended(selector("p", "Shards"), selector("r", "Shard")),
-		appended(selector("p", "Seqs"), selector("r", "Seq")),
-	}
+	seqs := []jen.Code{appended(selector("p", "Seqs"), selector("r", "Seq"))}
 	return method(x.method, "outbox.Settler").
 		Params(ctxParam(), relayParam(), sliceParam("owned", "Ownership"), sliceParam(x.items, x.of)).
 		Add(countResults()).
 		Block(
 			jen.Id("p").Op(":=").Add(g.params(x.query, pair("Relay", jen.Id("relay")))),
 			jen.List(selector("p", "OwnedShards"), selector("p", "OwnedFences")).Op("=").Id("ownedColumns").Call(jen.Id("owned")),
-			each("r", x.items, append(position, x.columns...)...),
+			each("r", x.items, append(seqs, x.columns...)...),
 			assign("n", query(x.query, jen.Id("p"))),
 			ifFailed(failure(x.doing), jen.Lit(0)),
 			returnCount(),

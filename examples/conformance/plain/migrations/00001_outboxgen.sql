@@ -20,9 +20,10 @@ CREATE TABLE "outbox" (
     available_at timestamptz,                        -- when to try again; NULL: no attempt was charged
     last_error   text,
     created_at   timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (shard, seq)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+    PRIMARY KEY (seq)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
 
+CREATE INDEX "outbox_read" ON "outbox" (shard, seq);
 CREATE INDEX "outbox_retry" ON "outbox" (shard, available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX "outbox_causation" ON "outbox" (causation_id) WHERE causation_id IS NOT NULL;
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/examples/conformance/prefixed/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -29,7 +30,7 @@ var (
 
 // NewStore returns a store on pool, which remains the caller's to close.
 func NewStore(pool *pgxpool.Pool) *Store {
-	return &Store{pool: pool, db: outboxdb.New(pool)}
+	return &Store{pool: pool, db: outboxdb.New(unprepared{pool})}
 }
 
 // Doorbell implements outbox.Store.
@@ -171,7 +172,6 @@ func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Owner
 	p := outboxdb.RetryEventsParams{Relay: relay}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range retries {
-		p.Shards = append(p.Shards, r.Shard)
 		p.Seqs = append(p.Seqs, r.Seq)
 		p.Attempts = append(p.Attempts, r.Attempts)
 		p.Begun = append(p.Begun, r.Begun)
@@ -190,7 +190,6 @@ func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.O
 	p := outboxdb.MoveEventsToSentParams{Relay: relay}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range published {
-		p.Shards = append(p.Shards, r.Shard)
 		p.Seqs = append(p.Seqs, r.Seq)
 	}
 	n, err := s.db.MoveEventsToSent(ctx, p)
@@ -205,7 +204,6 @@ func (s *Store) Bury(ctx context.Context, relay outbox.ID, owned []outbox.Owners
 	p := outboxdb.MoveEventsToDeadParams{Relay: relay}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range deaths {
-		p.Shards = append(p.Shards, r.Shard)
 		p.Seqs = append(p.Seqs, r.Seq)
 		p.Attempts = append(p.Attempts, r.Attempts)
 		p.Errors = append(p.Errors, r.Error)
@@ -256,12 +254,13 @@ func (s *Store) Discard(ctx context.Context, ids ...outbox.ID) (int, error) {
 	return int(n), nil
 }
 
-// Listen implements outbox.Listener, on a connection of its own.
+// Listen implements outbox.Listener, on a connection that leaves the pool.
 func (s *Store) Listen(ctx context.Context, ready, ring func()) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	acquired, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
 	}
+	conn := acquired.Hijack()
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
@@ -312,6 +311,30 @@ func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) 
 	doorbell.Ring()
 	return int(n), nil
 }
+
+// unprepared has each statement planned when it is executed. The outbox is empty at one moment and holds a
+// million events at the next, and a plan that was kept from the one is wrong for the other. It also works
+// behind a pooler that shares connections by transaction.
+type unprepared struct {
+	*pgxpool.Pool
+}
+
+// Exec implements outboxdb.DBTX.
+func (u unprepared) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return u.Pool.Exec(ctx, sql, plannedNow(args)...)
+}
+
+// Query implements outboxdb.DBTX.
+func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return u.Pool.Query(ctx, sql, plannedNow(args)...)
+}
+
+// QueryRow implements outboxdb.DBTX.
+func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return u.Pool.QueryRow(ctx, sql, plannedNow(args)...)
+}
+
+func plannedNow(args []any) []any { return append([]any{pgx.QueryExecModeCacheDescribe}, args...) }
 
 // message is what the relay makes of a row. The three reading queries return the same columns.
 func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {

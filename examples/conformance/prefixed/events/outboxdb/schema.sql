@@ -22,9 +22,10 @@ CREATE TABLE "messaging"."app_outbox" (
     available_at timestamptz,                        -- when to try again; NULL: no attempt was charged
     last_error   text,
     created_at   timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (shard, seq)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+    PRIMARY KEY (seq)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
 
+CREATE INDEX "app_outbox_read" ON "messaging"."app_outbox" (shard, seq);
 CREATE INDEX "app_outbox_retry" ON "messaging"."app_outbox" (shard, available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX "app_outbox_causation" ON "messaging"."app_outbox" (causation_id) WHERE causation_id IS NOT NULL;
 
