@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/outboxgen/outboxgen/internal/testenv/tempdir"
 )
 
 const (
@@ -28,8 +29,8 @@ type Config struct {
 
 // Server is a NATS server inside this process. Its methods may be called concurrently.
 type Server struct {
-	store     string
-	ownsStore bool
+	store string
+	temp  *tempdir.Dir // holds the store, unless the caller named one
 
 	mu      sync.Mutex
 	port    int
@@ -55,11 +56,11 @@ func New(t testing.TB) *Server {
 func Start(cfg Config) (*Server, error) {
 	s := &Server{store: cfg.StoreDir, port: server.RANDOM_PORT}
 	if s.store == "" {
-		dir, err := os.MkdirTemp("", "outboxgen-nats-")
+		temp, err := tempdir.New("outboxgen-nats-")
 		if err != nil {
 			return nil, fmt.Errorf("natsenv: %w", err)
 		}
-		s.store, s.ownsStore = dir, true
+		s.store, s.temp = temp.Join("store"), temp
 	}
 	if err := s.Restart(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -114,10 +115,10 @@ func (s *Server) Restart() error {
 // Close stops the server for good and removes its temporary folder.
 func (s *Server) Close() error {
 	s.Stop()
-	if !s.ownsStore {
+	if s.temp == nil {
 		return nil
 	}
-	return os.RemoveAll(s.store)
+	return s.temp.Remove()
 }
 
 // checkPort says what is wrong while it can be said: the server itself only fails to become ready.

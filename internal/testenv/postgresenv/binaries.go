@@ -17,7 +17,6 @@ func startBinaries(ctx context.Context, cfg Config, found []installation, versio
 	if err != nil {
 		return nil, err
 	}
-	removeStale(os.TempDir())
 	var refusals []error
 	for _, inst := range found {
 		server, err := startInstallation(ctx, cfg, inst, owner, version)
@@ -43,8 +42,8 @@ func startInstallation(ctx context.Context, cfg Config, inst installation, owner
 	err = checkVersion(bin, owner, version)
 	if errors.Is(err, os.ErrPermission) && inst.prefix != "" {
 		// The checkout stands where the server's user may not go, such as in root's home.
-		if err = os.CopyFS(dir.join("pg"), os.DirFS(inst.prefix)); err == nil {
-			bin = dir.join("pg", "bin")
+		if err = os.CopyFS(dir.Join("pg"), os.DirFS(inst.prefix)); err == nil {
+			bin = dir.Join("pg", "bin")
 			err = checkVersion(bin, owner, version)
 		}
 	}

@@ -5,6 +5,7 @@ package postgresenv
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -50,8 +51,8 @@ func TestNoInstallationIsARefusal(t *testing.T) {
 	}
 }
 
-func TestServerThatEndsAtOnceShowsItsLog(t *testing.T) {
-	t.Parallel()
+func newTestDir(t *testing.T) (*workDir, *account) {
+	t.Helper()
 	owner, err := serverAccount()
 	if err != nil {
 		t.Fatal(err)
@@ -60,14 +61,42 @@ func TestServerThatEndsAtOnceShowsItsLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := dir.remove(); err != nil {
 			t.Error(err)
 		}
-	}()
-	_, err = startInstance(t.Context(), Config{}, fakePostgres(t, "17.0").bin, dir, owner)
+	})
+	return dir, owner
+}
+
+func TestServerThatEndsAtOnceShowsItsLog(t *testing.T) {
+	t.Parallel()
+	dir, owner := newTestDir(t)
+	_, err := startInstance(t.Context(), Config{}, fakePostgres(t, "17.0").bin, dir, owner)
 	if err == nil || !strings.Contains(err.Error(), "ended at once:\npostgres (PostgreSQL) 17.0") {
 		t.Errorf("error %v, want the log of the server", err)
+	}
+}
+
+func TestAnotherServerOnThePortIsNotTakenForTheOwn(t *testing.T) {
+	t.Parallel()
+	other := startPrivate(t, Config{})
+	port, err := strconv.Atoi(other.admin.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := privateInstallations(t)[0].bin
+	dir, owner := newTestDir(t)
+	if err := initDatabase(t.Context(), bin, dir, owner); err != nil {
+		t.Fatal(err)
+	}
+	inst, err := launch(Config{}, bin, dir, owner, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inst.kill()
+	if _, err := inst.awaitReady(t.Context(), other.admin, "test"); err == nil || !strings.Contains(err.Error(), "ended at once") {
+		t.Errorf("error %v, want one that says that the own server ended", err)
 	}
 }
 

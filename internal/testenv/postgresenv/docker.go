@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os/exec"
 	"time"
@@ -21,6 +22,8 @@ const (
 	probeTimeout = 5 * time.Second // a daemon that takes longer to say what it is does not answer
 	pullTimeout  = 3 * time.Minute
 	postgresPort = "5432/tcp"
+
+	attemptTimeout = 2 * time.Second // to connect to one address
 )
 
 // imageFor is the image that the environment asks for: one by name, a version of the official one, or the default.
@@ -112,8 +115,8 @@ func awaitContainer(ctx context.Context, ctr *testcontainers.DockerContainer, im
 		if err == nil {
 			return &Server{Source: source, admin: admin, stop: stop}, nil
 		}
-		if state, stateErr := ctr.State(ctx); stateErr != nil || !state.Running {
-			return nil, errors.Join(fmt.Errorf("%s ended at once:\n%s", image, containerLog(ctr)), stateErr, dog.release())
+		if state, stateErr := ctr.State(ctx); stateErr == nil && !state.Running {
+			return nil, errors.Join(fmt.Errorf("%s ended at once:\n%s", image, containerLog(ctr)), dog.release())
 		}
 		select {
 		case <-ctx.Done():
@@ -123,14 +126,29 @@ func awaitContainer(ctx context.Context, ctr *testcontainers.DockerContainer, im
 	}
 }
 
+// connectContainer tries loopback, then the address that the library takes for the daemon's: where the tests run in a
+// container that shares the host's network, the library is wrong. The password tells other servers apart.
 func connectContainer(ctx context.Context, ctr *testcontainers.DockerContainer, image string, user *url.Userinfo) (*url.URL, string, error) {
-	endpoint, err := ctr.PortEndpoint(ctx, postgresPort, "")
+	host, err := ctr.Host(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	admin := &url.URL{Scheme: "postgres", User: user, Host: endpoint, Path: "/postgres", RawQuery: "sslmode=disable"}
-	source, err := describe(ctx, admin, "container of "+image)
-	return admin, source, err
+	port, err := ctr.MappedPort(ctx, postgresPort)
+	if err != nil {
+		return nil, "", err
+	}
+	var refusals []error
+	for _, host := range []string{"127.0.0.1", host} {
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		defer cancel()
+		admin := &url.URL{Scheme: "postgres", User: user, Host: net.JoinHostPort(host, port.Port()), Path: "/postgres", RawQuery: "sslmode=disable"}
+		source, err := describe(attempt, admin, "container of "+image)
+		if err == nil {
+			return admin, source, nil
+		}
+		refusals = append(refusals, err)
+	}
+	return nil, "", errors.Join(refusals...)
 }
 
 func containerLog(ctr *testcontainers.DockerContainer) string {

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -68,7 +70,7 @@ func freePort() (int, error) {
 
 // launch starts postgres and the watchdog that ends it, and removes its files, once this process is gone.
 func launch(cfg Config, bin string, dir *workDir, owner *account, port int) (*instance, error) {
-	log, err := os.OpenFile(dir.join("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(dir.Join("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +133,9 @@ func (i *instance) awaitReady(ctx context.Context, admin *url.URL, origin string
 	for {
 		source, err := describe(ctx, admin, origin)
 		if err == nil {
+			err = i.checkIdentity(ctx, admin)
+		}
+		if err == nil {
 			return source, nil
 		}
 		select {
@@ -141,6 +146,23 @@ func (i *instance) awaitReady(ctx context.Context, admin *url.URL, origin string
 		case <-time.After(pollInterval):
 		}
 	}
+}
+
+// checkIdentity tells this server from one that took the port before it could.
+func (i *instance) checkIdentity(ctx context.Context, admin *url.URL) error {
+	conn, err := pgx.Connect(ctx, admin.String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var data string
+	if err := conn.QueryRow(ctx, "SHOW data_directory").Scan(&data); err != nil {
+		return err
+	}
+	if data != i.dir.data() {
+		return fmt.Errorf("another server, of %s, has the port", data)
+	}
+	return nil
 }
 
 // stop ends the server in an orderly way, and by force where that takes too long.

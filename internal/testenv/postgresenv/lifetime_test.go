@@ -41,7 +41,12 @@ func helper(mode string) int {
 		fmt.Println(err)
 		return 1
 	}
-	fmt.Println(server.admin)
+	url := server.admin.String()
+	// From here on nobody holds the server, as in a program that only hands on its URL.
+	for range 3 {
+		runtime.GC()
+	}
+	fmt.Println(url)
 	if mode == "wait" {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
 	}
@@ -234,40 +239,6 @@ func openUp(t *testing.T, dir string) {
 	for top := filepath.Clean(os.TempDir()); dir != top && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-func TestStaleFoldersAreRemovedAndOthersKept(t *testing.T) {
-	t.Parallel()
-	temp := t.TempDir()
-	make := func(name string, locked bool) string {
-		dir := filepath.Join(temp, workDirPrefix+name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if name == "being-made" {
-			return dir
-		}
-		lock, err := lockFile(filepath.Join(dir, "lock"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if locked {
-			t.Cleanup(func() { _ = lock.Close() })
-		} else if err := lock.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	stale, used, young := make("stale", false), make("used", true), make("being-made", false)
-	removeStale(temp)
-	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder of a dead process is still there: %v", err)
-	}
-	for _, dir := range []string{used, young} {
-		if _, err := os.Stat(dir); err != nil {
-			t.Errorf("a folder in use is gone: %v", err)
 		}
 	}
 }

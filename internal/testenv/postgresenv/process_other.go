@@ -35,9 +35,6 @@ func (a *account) own(string) error { return nil }
 
 func dieWithParent(*exec.Cmd) {}
 
-func lockFile(string) (*os.File, error)     { return nil, errNoPrivateInstance }
-func lockExisting(string) (*os.File, error) { return nil, errNoPrivateInstance }
-
 const serverWatchdog = ""
 
 func startWatchdog(string, ...string) (*watchdog, error) { return nil, errNoPrivateInstance }

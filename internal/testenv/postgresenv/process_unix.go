@@ -67,30 +67,6 @@ func (a *account) own(path string) error {
 	return os.Chown(path, int(a.credential.Uid), int(a.credential.Gid))
 }
 
-// lockFile creates a file and locks it until it is closed, at the latest with the end of the process.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-	return f, nil
-}
-
-// lockExisting fails where the file does not exist or its maker lives.
-func lockExisting(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
 // serverWatchdog ends the server $1 and removes its folder $2. The pid counts only while the server's own file names it,
 // for the system may have given it to another process.
 const serverWatchdog = `
@@ -114,5 +90,5 @@ func startWatchdog(script string, args ...string) (*watchdog, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a watchdog: %w", errors.Join(err, lifeline.Close()))
 	}
-	return &watchdog{cmd: cmd, lifeline: lifeline}, nil
+	return hold(cmd, lifeline), nil
 }

@@ -90,6 +90,8 @@ func (s *Server) exec(ctx context.Context, sql string) error {
 
 // describe asks the server at admin for its version; origin says how it was come by.
 func describe(ctx context.Context, admin *url.URL, origin string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	conn, err := pgx.Connect(ctx, admin.String())
 	if err != nil {
 		return "", err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// connectTimeout bounds the first connection to a server that is said to run already.
+// connectTimeout bounds one attempt to connect to a server that may not be there.
 const connectTimeout = 10 * time.Second
 
 // connectURL uses a server that somebody else started.
@@ -20,8 +20,6 @@ func connectURL(ctx context.Context, raw string) (*Server, error) {
 	if err != nil || (admin.Scheme != "postgres" && admin.Scheme != "postgresql") {
 		return nil, errors.New(envURL + " is not of the form postgres://user:password@host:port/database")
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
 	source, err := describe(ctx, admin, "named by "+envURL)
 	if err != nil {
 		return nil, fmt.Errorf("the server that %s names cannot be used (start it, or unset the variable): %w", envURL, err)

@@ -4,52 +4,43 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
+
+	"github.com/outboxgen/outboxgen/internal/testenv/tempdir"
 )
 
-const (
-	workDirPrefix = "outboxgen-pg-"
-	logTailBytes  = 2000
-)
+const logTailBytes = 2000
 
-// A workDir holds everything of one instance, below the system's folder for temporary files. Its lock is held for as long
-// as its owner lives, so that what a killed process left is told from what is in use.
+// A workDir holds everything of one private instance.
 type workDir struct {
-	path     string
-	lock     *os.File
+	*tempdir.Dir
 	watchdog *watchdog // nil until the server runs
 }
 
+// newWorkDir makes a folder that belongs to the server's user, with an empty data directory.
 func newWorkDir(owner *account) (*workDir, error) {
-	path, err := os.MkdirTemp("", workDirPrefix)
+	temp, err := tempdir.New("outboxgen-pg-")
 	if err != nil {
 		return nil, err
 	}
-	d := &workDir{path: path}
-	if d.lock, err = lockFile(d.join("lock")); err == nil {
-		err = owner.own(path)
-	}
-	if err == nil {
-		err = os.Mkdir(d.data(), 0o700)
-	}
-	if err == nil {
-		err = owner.own(d.data())
+	d := &workDir{Dir: temp}
+	err = os.Mkdir(d.data(), 0o700)
+	for _, path := range []string{d.Join(), d.data()} {
+		if err == nil {
+			err = owner.own(path)
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare %s: %w", path, err), d.remove())
+		return nil, errors.Join(fmt.Errorf("prepare %s: %w", d.Join(), err), d.remove())
 	}
 	return d, nil
 }
 
-func (d *workDir) join(elem ...string) string {
-	return filepath.Join(append([]string{d.path}, elem...)...)
-}
-func (d *workDir) data() string { return d.join("data") }
+func (d *workDir) data() string { return d.Join("data") }
 
 // logTail is the end of what postgres wrote.
 func (d *workDir) logTail() string {
-	log, err := os.ReadFile(d.join("log"))
+	log, err := os.ReadFile(d.Join("log"))
 	if err != nil {
 		return err.Error()
 	}
@@ -59,31 +50,14 @@ func (d *workDir) logTail() string {
 // watch sees to it that the server and the folder do not outlive this process.
 func (d *workDir) watch(pid int) (err error) {
 	if err = d.watchdog.release(); err == nil {
-		d.watchdog, err = startWatchdog(serverWatchdog, strconv.Itoa(pid), d.path)
+		d.watchdog, err = startWatchdog(serverWatchdog, strconv.Itoa(pid), d.Join())
 	}
 	return err
 }
 
 // remove deletes the folder and ends the watchdog.
 func (d *workDir) remove() error {
-	err := os.RemoveAll(d.path)
-	if d.lock != nil {
-		err = errors.Join(err, d.lock.Close())
-	}
-	err = errors.Join(err, d.watchdog.release())
+	err := errors.Join(d.Remove(), d.watchdog.release())
 	d.watchdog = nil
 	return err
-}
-
-// removeStale deletes folders whose owner is dead, and its watchdog with it.
-func removeStale(temp string) {
-	dirs, _ := filepath.Glob(filepath.Join(temp, workDirPrefix+"*"))
-	for _, dir := range dirs {
-		lock, err := lockExisting(filepath.Join(dir, "lock"))
-		if err != nil {
-			continue // in use, being made, or somebody else's
-		}
-		_ = os.RemoveAll(dir) // the next start tries again
-		_ = lock.Close()
-	}
 }
