@@ -1,0 +1,93 @@
+package orders_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/examples/orders"
+	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
+	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// An order and its event are written in one transaction. A relay publishes the event once that has committed.
+func Example_enqueue() {
+	ctx := context.Background()
+	pool := openShop(ctx)
+	defer pool.Close()
+
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return orders.PlaceOrder(ctx, tx, twoMugs())
+	})
+	check(err)
+
+	var broker outboxtest.RecordingPublisher
+	relay, err := outbox.NewRelay(events.NewStore(pool), &broker, outbox.Config{})
+	check(err)
+	stats, err := relay.RunOnce(ctx) // a process of its own calls Run
+	check(err)
+
+	fmt.Println("published:", stats.Published)
+	for _, m := range broker.Messages() {
+		fmt.Println(m.TypeName(), "from", m.Source, "on", m.Topic)
+	}
+
+	// Output:
+	// published: 1
+	// order.placed@1 from shop/orders on shop.orders
+}
+
+// A message is delivered twice, which every broker does at times. Its effect happens once.
+func Example_consumer() {
+	ctx := context.Background()
+	pool := openShop(ctx)
+	defer pool.Close()
+	store := events.NewStore(pool)
+	message := placeAndPublish(ctx, pool, store)
+
+	inventory := events.NewInventory(store, orders.Inventory{})
+	for range 2 {
+		outcome, err := inventory.Handle(ctx, message) // a subscriber calls it, and acknowledges the message where err is nil
+		check(err)
+		mugs, err := shopdb.New(pool).GetStock(ctx, "mug")
+		check(err)
+		fmt.Println(outcome, "- mugs in stock:", mugs)
+	}
+
+	// Output:
+	// applied - mugs in stock: 8
+	// duplicate - mugs in stock: 8
+}
+
+// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an operator replays it.
+func Example_deadLetters() {
+	ctx := context.Background()
+	pool := openShop(ctx)
+	defer pool.Close()
+	store := events.NewStore(pool)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return orders.PlaceOrder(ctx, tx, twoMugs()) })
+	check(err)
+
+	refusing := &outboxtest.FaultyPublisher{
+		Decide: func(*outbox.Message) outboxtest.Fault { return outboxtest.RefuseForGood },
+	}
+	fmt.Println("dead:", relayOnce(ctx, store, refusing).Dead)
+
+	letters, err := store.ListDead(ctx, 10)
+	check(err)
+	for _, letter := range letters {
+		fmt.Printf("%s after %d attempt: %s\n", letter.TypeName(), letter.Attempts, letter.Error)
+	}
+
+	_, err = store.Replay(ctx, letters[0].ID)
+	check(err)
+	mended := &outboxtest.RecordingPublisher{}
+	fmt.Println("published:", relayOnce(ctx, store, mended).Published)
+
+	// Output:
+	// dead: 1
+	// order.placed@1 after 1 attempt: outboxtest: refused
+	// published: 1
+}

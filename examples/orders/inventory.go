@@ -1,0 +1,42 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
+	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
+)
+
+// ErrOutOfStock says that there is less of an article than was ordered.
+var ErrOutOfStock = errors.New("out of stock")
+
+// Inventory reserves stock for accepted orders.
+type Inventory struct{}
+
+var _ events.InventoryConsumer = Inventory{}
+
+// HandleOrderPlacedV1 reduces the stock and announces that it did, both as part of tx. That the event comes once only is not its
+// concern: for a duplicate it is not called. Where it fails, the event is delivered again, until there is enough in stock.
+func (Inventory) HandleOrderPlacedV1(
+	ctx context.Context, tx pgx.Tx, e events.OrderPlacedV1, emit events.InventoryEmitter,
+) error {
+	// In the same order everywhere, so that two orders of the same articles do not wait for each other.
+	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int { return strings.Compare(a.Sku, b.Sku) })
+	db := shopdb.New(tx)
+	for _, line := range lines {
+		n, err := db.ReserveStock(ctx, shopdb.ReserveStockParams{Sku: line.Sku, Quantity: line.Quantity})
+		if err != nil {
+			return fmt.Errorf("reserve %s: %w", line.Sku, err)
+		}
+		if n == 0 {
+			return fmt.Errorf("reserve %s: %w", line.Sku, ErrOutOfStock)
+		}
+	}
+	_, err := emit.StockReservedV1(ctx, events.StockReservedV1{OrderID: e.OrderID, Lines: e.Lines})
+	return err
+}
