@@ -13,6 +13,9 @@ import (
 // queued is dropped, what is read later is skipped, and of both only the first seq is remembered. So a key that is held
 // costs no memory however much piles up behind it, and the others none of their time.
 type ledger struct {
+	maxAttempts         int32
+	maxEvents, maxBytes int
+
 	mu     sync.Mutex
 	wake   sync.Cond // a lane became ready, the breaker changed, or the ledger closed
 	closed bool
@@ -101,9 +104,12 @@ func (q *fifo) pop() *lane {
 	return nil
 }
 
-func newLedger() *ledger {
-	l := &ledger{shards: map[int32]*shard{}, rechecked: time.Now(),
-		toSettle: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
+func newLedger(c Config) *ledger {
+	l := &ledger{
+		maxAttempts: int32(c.MaxAttempts), maxEvents: c.MaxInFlight, maxBytes: c.MaxInFlightBytes,
+		shards: map[int32]*shard{}, rechecked: time.Now(),
+		toSettle: make(chan struct{}, 1), progress: make(chan struct{}, 1),
+	}
 	l.wake.L = &l.mu
 	return l
 }

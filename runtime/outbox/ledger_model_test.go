@@ -85,7 +85,7 @@ func (m *model) publishAll(t *rapid.T) {
 	}
 	for _, e := range m.with {
 		m.wasPublished(t, e)
-		m.ledger.finish(e, nil, m.now, modelMaxAttempts)
+		m.ledger.finish(e, nil, m.now)
 	}
 	m.with = nil
 }
@@ -152,7 +152,7 @@ func newModel(t *rapid.T) *model {
 
 // fresh starts a relay that knows nothing.
 func (m *model) fresh(suspect bool) {
-	m.ledger, m.script, m.with, m.settles = newLedger(), nil, nil, nil
+	m.ledger, m.script, m.with, m.settles = newLedger(Config{MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20}), nil, nil, nil
 	m.fence++
 	for i := range modelShards {
 		m.ledger.own([]Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
@@ -255,7 +255,7 @@ func (m *model) step() {
 func (m *model) then(f func()) { m.script = append([]func(){f}, m.script...) }
 
 func (m *model) readNew() {
-	p, ok := m.ledger.plan(m.now, 64, 1<<20)
+	p, ok := m.ledger.plan(m.now)
 	if !ok {
 		m.script = nil
 		return
@@ -294,7 +294,7 @@ func (m *model) watch(p plan, rows []Message) {
 
 func (m *model) accept(p plan, rows []Message) {
 	charged := m.charge(rows, false)
-	m.ledger.accept(p, rows, charged, modelMaxAttempts)
+	m.ledger.accept(p, rows, charged)
 	if m.ledger.markWanted(m.now) {
 		m.xid++
 		m.ended = m.xid
@@ -330,7 +330,7 @@ func (m *model) row(seq int64) *modelRow {
 }
 
 func (m *model) readDue() {
-	p, ok := m.ledger.plan(m.now, 64, 1<<20)
+	p, ok := m.ledger.plan(m.now)
 	if !ok {
 		return
 	}
@@ -344,7 +344,7 @@ func (m *model) readDue() {
 			}
 			return false
 		})
-		m.then(func() { m.ledger.acceptDue(p, rows, m.charge(rows, false), modelMaxAttempts) })
+		m.then(func() { m.ledger.acceptDue(p, rows, m.charge(rows, false)) })
 	})
 }
 
@@ -366,7 +366,7 @@ func (m *model) readResumed() {
 				return true
 			})...)
 		}
-		m.then(func() { m.ledger.acceptResumed(lanes, reads, rows, m.charge(rows, true), modelMaxAttempts) })
+		m.then(func() { m.ledger.acceptResumed(lanes, reads, rows, m.charge(rows, true)) })
 	})
 }
 
@@ -399,15 +399,15 @@ func (m *model) finish(t *rapid.T) {
 	switch rapid.SampledFrom([]string{"ok", "ok", "ok", "refused", "permanent", "unreachable", "timeout"}).Draw(t, "result") {
 	case "ok":
 		m.wasPublished(t, e)
-		m.ledger.finish(e, nil, m.now, modelMaxAttempts)
+		m.ledger.finish(e, nil, m.now)
 	case "refused":
-		m.ledger.finish(e, errors.New("refused"), m.now, modelMaxAttempts)
+		m.ledger.finish(e, errors.New("refused"), m.now)
 	case "permanent":
-		m.ledger.finish(e, Permanent(errors.New("never")), m.now, modelMaxAttempts)
+		m.ledger.finish(e, Permanent(errors.New("never")), m.now)
 	case "unreachable":
-		m.ledger.finish(e, Unreachable(errors.New("gone")), m.now, modelMaxAttempts)
+		m.ledger.finish(e, Unreachable(errors.New("gone")), m.now)
 	default:
-		m.ledger.finish(e, context.DeadlineExceeded, m.now, modelMaxAttempts)
+		m.ledger.finish(e, context.DeadlineExceeded, m.now)
 	}
 }
 

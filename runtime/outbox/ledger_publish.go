@@ -68,7 +68,7 @@ func (l *ledger) next(now time.Time) *event {
 }
 
 // finish takes in the end of an attempt. A time-out is the broker's trouble where nothing else has got through meanwhile.
-func (l *ledger) finish(e *event, err error, now time.Time, maxAttempts int32) {
+func (l *ledger) finish(e *event, err error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.lane.out = false
@@ -91,7 +91,7 @@ func (l *ledger) finish(e *event, err error, now time.Time, maxAttempts int32) {
 			e.Attempts--
 		}
 		l.conclude(e, retry, err)
-	case errors.Is(err, ErrPermanent) || e.spent() >= maxAttempts:
+	case errors.Is(err, ErrPermanent) || e.spent() >= l.maxAttempts:
 		e.Attempts = e.spent()
 		l.conclude(e, dead, err)
 	default:

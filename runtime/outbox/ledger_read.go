@@ -26,13 +26,13 @@ type plan struct {
 }
 
 // plan returns what to read next; ok is false where there is no shard to read, or no room.
-func (l *ledger) plan(now time.Time, maxEvents, maxBytes int) (p plan, ok bool) {
+func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p = plan{shards: l.readable(), horizon: l.horizon.seq}
-	room := maxEvents - l.inFlight
+	room := l.maxEvents - l.inFlight
 	cutOff := l.breaker.isOpen() && (l.inFlight > 0 || !l.breaker.ready(now)) // else there must be something to try the broker with
-	if len(p.shards) == 0 || room < maxEvents/2 || l.bytes > maxBytes/2 || cutOff {
+	if len(p.shards) == 0 || room < l.maxEvents/2 || l.bytes > l.maxBytes/2 || cutOff {
 		return plan{}, false
 	}
 	busy := 0
@@ -41,7 +41,7 @@ func (l *ledger) plan(now time.Time, maxEvents, maxBytes int) (p plan, ok bool) 
 			busy++
 		}
 	}
-	p.bytes = max(1, (maxBytes-l.bytes)/len(p.shards))
+	p.bytes = max(1, (l.maxBytes-l.bytes)/len(p.shards))
 	for _, s := range p.shards {
 		limit := idleLimit
 		switch {
@@ -139,7 +139,7 @@ func (l *ledger) setMark(m Mark, now time.Time) {
 
 // accept takes in what a read of p returned, and returns how many events it put in flight. Rows of one shard are adjacent and
 // ascending. What is in charged has had its attempt counted already.
-func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
+func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool) (accepted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, s := range p.shards {
@@ -150,7 +150,7 @@ func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool, maxAttem
 		if l.shards[s.Shard] == s && !s.leaving {
 			s.cover(p, p.reads[i], rows[:n])
 			for j := range rows[:n] {
-				if l.acceptRow(s, &rows[j], charged[rows[j].Seq], maxAttempts) {
+				if l.acceptRow(s, &rows[j], charged[rows[j].Seq]) {
 					accepted++
 				}
 			}
@@ -192,7 +192,7 @@ func (s *shard) skip(seq int64) {
 }
 
 // acceptRow puts an event in flight, unless it is there, or not due, or its key is held.
-func (l *ledger) acceptRow(s *shard, m *Message, charged bool, maxAttempts int32) bool {
+func (l *ledger) acceptRow(s *shard, m *Message, charged bool) bool {
 	if s.flight[m.Seq] != nil {
 		return false
 	}
@@ -200,7 +200,7 @@ func (l *ledger) acceptRow(s *shard, m *Message, charged bool, maxAttempts int32
 		s.skip(m.Seq)
 		return false
 	}
-	l.fly(s.laneOf(m.Key), m, charged, maxAttempts)
+	l.fly(s.laneOf(m.Key), m, charged)
 	return true
 }
 
@@ -248,12 +248,12 @@ func (s *shard) laneOf(key string) *lane {
 func newLane(s *shard, key string) *lane { return &lane{shard: s, key: key} }
 
 // fly puts an event in flight and at the end of its lane.
-func (l *ledger) fly(lane *lane, m *Message, charged bool, maxAttempts int32) {
+func (l *ledger) fly(lane *lane, m *Message, charged bool) {
 	e := &event{Message: m, lane: lane, charged: charged}
 	lane.shard.flight[m.Seq] = e
 	l.inFlight++
 	l.bytes += len(m.Payload)
-	if m.Begun && !charged && m.Attempts >= maxAttempts { // it has ended its relay once too often
+	if m.Begun && !charged && m.Attempts >= l.maxAttempts { // it has ended its relay once too often
 		e.taken, e.charged, e.err, e.verdict = true, true, errUnfinished, dead
 		l.done = append(l.done, e)
 		l.signalDone()
@@ -288,7 +288,7 @@ func (l *ledger) suspects(rows []Message, resumed bool) []*Message {
 }
 
 // acceptDue takes in what a read of due events returned: the heads of held lanes, and events without a key.
-func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
+func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool) (accepted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range rows {
@@ -302,7 +302,7 @@ func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool, maxAt
 			lane = newLane(s, "")
 		}
 		if m.Key == "" || lane != nil && lane.head == m.Seq && len(lane.queue) == 0 {
-			l.fly(lane, m, charged[m.Seq], maxAttempts)
+			l.fly(lane, m, charged[m.Seq])
 			accepted++
 		}
 	}
@@ -335,7 +335,7 @@ func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 }
 
 // acceptResumed takes in what a read of keys returned. Rows of one key are adjacent and ascending.
-func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool, maxAttempts int32) (accepted int) {
+func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool) (accepted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, lane := range lanes {
@@ -344,14 +344,14 @@ func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, c
 			n++
 		}
 		if s := lane.shard; !s.leaving && l.shards[s.Shard] == s {
-			accepted += l.resumeLane(lane, rows[:n], n == reads[i].Limit, charged, maxAttempts)
+			accepted += l.resumeLane(lane, rows[:n], n == reads[i].Limit, charged)
 		}
 		rows = rows[n:]
 	}
 	return accepted
 }
 
-func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[int64]bool, maxAttempts int32) (accepted int) {
+func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[int64]bool) (accepted int) {
 	lane.recheck = false
 	for i := range rows {
 		m := &rows[i]
@@ -364,7 +364,7 @@ func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[i
 			return accepted
 		}
 		if lane.shard.flight[m.Seq] == nil {
-			l.fly(lane, m, charged[m.Seq], maxAttempts)
+			l.fly(lane, m, charged[m.Seq])
 			accepted++
 		}
 	}

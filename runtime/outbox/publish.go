@@ -12,7 +12,7 @@ import (
 func (s *session) publish(life context.Context) {
 	for e := s.ledger.take(); e != nil; e = s.ledger.take() {
 		err := s.attempt(life, e)
-		s.ledger.finish(e, err, time.Now(), int32(s.config.MaxAttempts))
+		s.ledger.finish(e, err, time.Now())
 	}
 }
 

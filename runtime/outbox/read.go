@@ -46,7 +46,7 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) {
 
 // cycle reads once what is new, what is due and what is held no longer, and reports whether it put anything in flight.
 func (s *session) cycle(ctx context.Context) (progress bool, err error) {
-	p, ok := s.ledger.plan(time.Now(), s.config.MaxInFlight, s.config.MaxInFlightBytes)
+	p, ok := s.ledger.plan(time.Now())
 	if !ok {
 		return false, nil
 	}
@@ -78,7 +78,7 @@ func (s *session) readNew(ctx context.Context, p plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := s.ledger.accept(p, rows, charged, int32(s.config.MaxAttempts))
+	n := s.ledger.accept(p, rows, charged)
 	if s.ledger.markWanted(time.Now()) {
 		mark, err := s.store.Mark(ctx)
 		if err != nil {
@@ -102,7 +102,7 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.acceptDue(p, rows, charged, int32(s.config.MaxAttempts)), nil
+	return s.ledger.acceptDue(p, rows, charged), nil
 }
 
 func (s *session) readResumed(ctx context.Context, _ plan) (int, error) {
@@ -119,7 +119,7 @@ func (s *session) readResumed(ctx context.Context, _ plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.acceptResumed(lanes, reads, rows, charged, int32(s.config.MaxAttempts)), nil
+	return s.ledger.acceptResumed(lanes, reads, rows, charged), nil
 }
 
 // charge counts an attempt of those rows that may have ended another relay, and returns which these are.

@@ -112,7 +112,7 @@ func (r *Relay) runSession(ctx context.Context, rings <-chan struct{}, once bool
 	if err != nil {
 		return err
 	}
-	s := &session{Relay: r, id: id, ledger: newLedger()}
+	s := &session{Relay: r, id: id, ledger: newLedger(r.config)}
 	if err := s.join(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

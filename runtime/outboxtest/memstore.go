@@ -30,7 +30,6 @@ type MemStore struct {
 	rows   map[outbox.Position]*memRow
 	order  [][]int64 // committed seqs of each shard, ascending
 	dead   []outbox.DeadLetter
-	sent   []outbox.Message
 }
 
 type memShard struct {
@@ -361,10 +360,7 @@ func (s *MemStore) Retry(_ context.Context, relay outbox.ID, owned []outbox.Owne
 
 // Published implements outbox.Settler.
 func (s *MemStore) Published(_ context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
-	return s.settle(relay, owned, published, func(_ int, r *memRow) {
-		s.sent = append(s.sent, r.Message)
-		s.remove(r.Position)
-	}), nil
+	return s.settle(relay, owned, published, func(_ int, r *memRow) { s.remove(r.Position) }), nil
 }
 
 // Bury implements outbox.Settler.
