@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 // Handler is what subscribers hand messages to. Where Handle returns nil, the message may be acknowledged; otherwise the broker
-// has to deliver it again. *Inbox implements it. It may be called concurrently.
+// has to deliver it again. It may be called concurrently. *Inbox implements it; one of your own around it can count deliveries.
 type Handler interface {
 	Handle(ctx context.Context, m *outbox.Message) (Outcome, error)
 }
@@ -31,27 +30,7 @@ const (
 
 // String returns the outcome in a word.
 func (o Outcome) String() string {
-	switch o {
-	case Failed:
-		return "failed"
-	case Applied:
-		return "applied"
-	case Repeated:
-		return "duplicate"
-	case Ignored:
-		return "ignored"
-	default:
-		return "unknown"
-	}
-}
-
-// Stats are the numbers of deliveries since the inbox was made, by what became of them.
-type Stats struct {
-	Applied   int64
-	Duplicate int64
-	Ignored   int64
-	InFlight  int64
-	Failed    int64 // without those in flight
+	return map[Outcome]string{Failed: "failed", Applied: "applied", Repeated: "duplicate", Ignored: "ignored"}[o]
 }
 
 // Option changes an Inbox.
@@ -71,8 +50,6 @@ type Inbox[Tx any] struct {
 	store    Store[Tx]
 	routes   map[string]Route[Tx]
 	ring     func()
-
-	applied, duplicate, ignored, inFlight, failed atomic.Int64
 }
 
 // New returns the inbox of a consumer. Its routes are found by the type that a message carries, such as order.placed@1; New keeps the
@@ -88,20 +65,6 @@ func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx], 
 	return &Inbox[Tx]{consumer: consumer, store: store, routes: routes, ring: o.ring}
 }
 
-// Consumer returns the consumer's name.
-func (i *Inbox[Tx]) Consumer() string { return i.consumer }
-
-// Stats returns the numbers of deliveries so far.
-func (i *Inbox[Tx]) Stats() Stats {
-	return Stats{
-		Applied:   i.applied.Load(),
-		Duplicate: i.duplicate.Load(),
-		Ignored:   i.ignored.Load(),
-		InFlight:  i.inFlight.Load(),
-		Failed:    i.failed.Load(),
-	}
-}
-
 // Handle applies m in a transaction of its own, at most once per event and consumer. The context that a route gets has the
 // message's traceparent (outbox.Traceparent) and the message itself (MessageFrom).
 //
@@ -115,50 +78,40 @@ func (i *Inbox[Tx]) Stats() Stats {
 func (i *Inbox[Tx]) Handle(ctx context.Context, m *outbox.Message) (Outcome, error) {
 	route, ok := i.routes[m.TypeName()]
 	if !ok {
-		i.ignored.Add(1)
 		return Ignored, nil
 	}
-	var claim Claim
-	due := 0
-	ctx = contextFor(ctx, m)
-	err := i.store.InTx(ctx, func(tx Tx) (err error) {
-		claim, due, err = i.apply(ctx, tx, route, m)
-		return err
-	})
+	claim, due, err := i.apply(contextFor(ctx, m), route, m)
 	switch {
-	case err != nil && claim == InFlight:
-		i.inFlight.Add(1)
 	case err != nil:
-		i.failed.Add(1)
+		return Failed, &HandlerError{Consumer: i.consumer, Type: m.TypeName(), ID: m.ID, Err: err}
 	case claim == Duplicate:
-		i.duplicate.Add(1)
 		if due > 0 {
 			i.ring()
 		}
 		return Repeated, nil
 	default:
-		i.applied.Add(1)
 		i.ring()
 		return Applied, nil
 	}
-	return Failed, &HandlerError{Consumer: i.consumer, Type: m.TypeName(), ID: m.ID, Err: err}
 }
 
-// apply does what happens inside the transaction, and returns how many events it made due.
-func (i *Inbox[Tx]) apply(ctx context.Context, tx Tx, route Route[Tx], m *outbox.Message) (Claim, int, error) {
-	claim, err := i.store.Claim(ctx, tx, i.consumer, m.ID)
-	if err != nil {
-		return claim, 0, err
-	}
-	switch claim {
-	case Fresh:
-		return claim, 0, call(ctx, tx, route, m)
-	case Duplicate:
-		due, err := i.store.Redispatch(ctx, tx, m.ID)
-		return claim, due, err
-	default:
-		return InFlight, 0, ErrInFlight
-	}
+// apply returns how the transaction began, and how many events it made due.
+func (i *Inbox[Tx]) apply(ctx context.Context, route Route[Tx], m *outbox.Message) (claim Claim, due int, err error) {
+	err = i.store.InTx(ctx, func(tx Tx) (err error) {
+		claim, err = i.store.Claim(ctx, tx, i.consumer, m.ID)
+		switch {
+		case err != nil:
+			return err
+		case claim == Fresh:
+			return call(ctx, tx, route, m)
+		case claim == Duplicate:
+			due, err = i.store.Redispatch(ctx, tx, m.ID)
+			return err
+		default:
+			return ErrInFlight
+		}
+	})
+	return claim, due, err
 }
 
 // call makes an error of a panic, so that the transaction is rolled back and the subscriber lives on.

@@ -55,9 +55,6 @@ func TestAnEventIsAppliedOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"o1", "o2"}, s.applied()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(inbox.Stats{Applied: 2, Duplicate: 1}, i.Stats()); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestTwoConsumersApplyTheSameEvent(t *testing.T) {
@@ -105,9 +102,6 @@ func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, i, m, inbox.Repeated)
-	if diff := cmp.Diff(inbox.Stats{Applied: 1, InFlight: 20, Duplicate: 1}, i.Stats()); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestAFailedDeliveryLeavesNothingBehind(t *testing.T) {
@@ -174,9 +168,6 @@ func TestAPayloadThatCannotBeDecodedIsNotQuoted(t *testing.T) {
 	if !errors.As(err, &pe) || pe.Path != "order_id" || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
 	}
-	if diff := cmp.Diff(inbox.Stats{Failed: 1}, i.Stats()); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestADuplicateRepairs(t *testing.T) {
@@ -203,9 +194,6 @@ func TestOtherTypesAreIgnored(t *testing.T) {
 	m := message("o1")
 	m.Version = 2
 	expect(t, i, m, inbox.Ignored)
-	if diff := cmp.Diff(inbox.Stats{Ignored: 1}, i.Stats()); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestAFailedCommitIsAFailure(t *testing.T) {

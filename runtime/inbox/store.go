@@ -37,14 +37,5 @@ const (
 
 // String returns the claim in words.
 func (c Claim) String() string {
-	switch c {
-	case Fresh:
-		return "fresh"
-	case Duplicate:
-		return "duplicate"
-	case InFlight:
-		return "in flight"
-	default:
-		return "unknown"
-	}
+	return map[Claim]string{Fresh: "fresh", Duplicate: "duplicate", InFlight: "in flight"}[c]
 }

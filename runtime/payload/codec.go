@@ -3,96 +3,192 @@ package payload
 import (
 	"fmt"
 	"reflect"
-	"sync"
+	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
-// codec is how values of one Go type are written and read. Both functions expect an addressable value.
+// codec is how values of one Go type are written and read. All of them are addressable.
 type codec struct {
-	// encode appends v to b. depth is how deep v is nested; lists, maps and structs count.
+	// encode appends the JSON of v to b. depth is how deep v is nested; lists, maps and structs count.
 	encode func(b []byte, v reflect.Value, depth int) ([]byte, error)
-	// decode reads the next value of d into v, which is zero.
-	decode func(d *decoder, v reflect.Value) error
+	// decode sets v, which is zero, to what parse returned.
+	decode func(tree any, v reflect.Value) error
 }
 
-var codecs sync.Map // reflect.Type → *codec, complete
-
-// codecOf returns the codec of t, from the cache or new.
-func codecOf(t reflect.Type) (*codec, error) {
-	if c, ok := codecs.Load(t); ok {
-		return c.(*codec), nil
-	}
-	b := builder{made: map[reflect.Type]*codec{}}
-	c, err := b.codec(t)
-	if err != nil {
-		return nil, fmt.Errorf("payload: %w", err)
-	}
-	// Only now is every codec complete, also of types that contain themselves.
-	for t, c := range b.made {
-		codecs.LoadOrStore(t, c)
-	}
-	return c, nil
-}
-
-// builder makes codecs. made holds those begun as well, which is what lets a type contain itself.
-type builder struct{ made map[reflect.Type]*codec }
-
-func (b *builder) codec(t reflect.Type) (*codec, error) {
+// codecOf knows all types that a catalogue can declare, and those that parse returns.
+func codecOf(t reflect.Type) codec {
 	if c, ok := scalars[t]; ok {
-		return c, nil
+		return c
 	}
-	if c, ok := b.made[t]; ok {
-		return c, nil
-	}
-	c := &codec{}
-	b.made[t] = c
-	made, err := b.build(t)
-	if err != nil {
-		return nil, err
-	}
-	*c = *made
-	return c, nil
-}
-
-func (b *builder) build(t reflect.Type) (*codec, error) {
-	switch {
-	case t.Kind() == reflect.Struct:
-		return b.structCodec(t)
-	case t.Kind() == reflect.String && reflect.PointerTo(t).Implements(reflect.TypeFor[enum]()):
-		return enumCodec(t), nil
-	case t.Kind() == reflect.Pointer && t.Elem().Kind() != reflect.Pointer:
-		return b.pointerCodec(t)
-	case t.Kind() == reflect.Slice:
-		return b.listCodec(t)
-	case t.Kind() == reflect.Map && t.Key() == reflect.TypeFor[string]():
-		return b.mapCodec(t)
+	switch kind := t.Kind(); {
+	case t == rawType:
+		return codec{encodeRaw, decodeRaw}
+	case kind == reflect.Struct:
+		return codec{encodeStruct, decodeStruct}
+	case kind == reflect.Slice:
+		return codec{encodeList, decodeList}
+	case kind == reflect.Map && t.Key() == reflect.TypeFor[string]():
+		return codec{encodeMap, decodeMap}
+	case kind == reflect.String && reflect.PointerTo(t).Implements(reflect.TypeFor[enum]()):
+		return codec{encodeEnum, decodeEnum}
+	case kind == reflect.Pointer:
+		return codec{encodePointer, decodePointer}
+	case kind == reflect.Interface:
+		return codec{encodePointer, decodeInvalid}
 	default:
-		return nil, fmt.Errorf("no catalogue type is a Go %s", t)
+		return codec{encodeInvalid, decodeInvalid}
 	}
 }
 
-// pointerCodec writes nil as null. As a member, a nil pointer is left out before it gets here.
-func (b *builder) pointerCodec(t reflect.Type) (*codec, error) {
-	elem, err := b.codec(t.Elem())
+func encodeInvalid(_ []byte, v reflect.Value, _ int) ([]byte, error) {
+	return nil, decodeInvalid(nil, v)
+}
+
+// decodeInvalid says that v is no valid value of its type, or that the type is none of a catalogue's.
+func decodeInvalid(_ any, v reflect.Value) error {
+	return problem(fmt.Sprintf("not a valid %s", v.Type()))
+}
+
+// maxDepth is how deep lists, maps and structs may be nested, the payload being 1. encoding/json reads ten times as deep.
+const maxDepth = 1000
+
+var errDepth = problem(fmt.Sprintf("nested more than %d levels deep", maxDepth))
+
+// encodePointer also writes what an any holds. What has no end comes by here, or by encodeStruct.
+func encodePointer(b []byte, v reflect.Value, depth int) ([]byte, error) {
+	switch {
+	case v.IsNil():
+		return append(b, "null"...), nil
+	case depth > maxDepth:
+		return nil, errDepth
+	}
+	target := addressable(v.Elem())
+	return codecOf(target.Type()).encode(b, target, depth)
+}
+
+// addressable returns v, or a copy of it.
+func addressable(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v
+	}
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	return c
+}
+
+func decodePointer(tree any, v reflect.Value) error {
+	if tree == nil {
+		return nil
+	}
+	v.Set(reflect.New(v.Type().Elem()))
+	return codecOf(v.Type().Elem()).decode(tree, v.Elem())
+}
+
+// encodeList writes a nil slice as [].
+func encodeList(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
+	elem := codecOf(v.Type().Elem())
+	b = append(b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = elem.encode(b, v.Index(i), depth+1); err != nil {
+			return nil, within(fmt.Sprintf("[%d]", i), err)
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// decodeList reads [] as a slice that is empty and not nil.
+func decodeList(tree any, v reflect.Value) error {
+	list, ok := tree.([]any)
+	if !ok {
+		return problem("not a list")
+	}
+	elem := codecOf(v.Type().Elem())
+	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
+	for i, element := range list {
+		if err := elem.decode(element, v.Index(i)); err != nil {
+			return within(fmt.Sprintf("[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+// encodeMap writes a nil map as {}, and keys in the order of their bytes.
+func encodeMap(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	elem, value := codecOf(v.Type().Elem()), reflect.New(v.Type().Elem()).Elem()
+	b = append(b, '{')
+	for i, key := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if !utf8.ValidString(key.String()) {
+			return nil, problem("a key is not valid UTF-8")
+		}
+		b = append(appendQuoted(b, key.String()), ':')
+		value.Set(v.MapIndex(key))
+		if b, err = elem.encode(b, value, depth+1); err != nil {
+			return nil, within("[*]", err)
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// decodeMap reads {} as a map that is empty and not nil.
+func decodeMap(tree any, v reflect.Value) error {
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return problem("not an object")
+	}
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(object)))
+	elem, value := codecOf(v.Type().Elem()), reflect.New(v.Type().Elem()).Elem()
+	for key, member := range object {
+		value.SetZero()
+		if err := elem.decode(member, value); err != nil {
+			return within("[*]", err)
+		}
+		v.SetMapIndex(reflect.ValueOf(key), value)
+	}
+	return nil
+}
+
+// enum is what generated enums implement, and Decimal; open enums have a method OpenEnum as well.
+type enum interface{ Valid() bool }
+
+// encodeEnum writes declared values only, also of an open enum: readers are open, writers are not.
+func encodeEnum(b []byte, v reflect.Value, _ int) ([]byte, error) {
+	if !v.Addr().Interface().(enum).Valid() {
+		return encodeInvalid(b, v, 0)
+	}
+	return appendQuoted(b, v.String()), nil
+}
+
+// decodeEnum keeps a value that an open enum does not declare.
+func decodeEnum(tree any, v reflect.Value) error {
+	text, ok := tree.(string)
+	v.SetString(text)
+	e := v.Addr().Interface().(enum)
+	if _, open := e.(interface{ OpenEnum() }); !ok || !open && !e.Valid() {
+		return decodeInvalid(tree, v)
+	}
+	return nil
+}
+
+// encodeRaw writes any JSON value: numbers as they stand there, the rest in one form, with sorted names.
+func encodeRaw(b []byte, v reflect.Value, depth int) ([]byte, error) {
+	tree, err := parse(v.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	return &codec{
-		encode: func(b []byte, v reflect.Value, depth int) ([]byte, error) {
-			if v.IsNil() {
-				return append(b, "null"...), nil
-			}
-			return elem.encode(b, v.Elem(), depth)
-		},
-		decode: func(d *decoder, v reflect.Value) error {
-			if d.null() {
-				return nil
-			}
-			p := reflect.New(t.Elem())
-			if err := elem.decode(d, p.Elem()); err != nil {
-				return err
-			}
-			v.Set(p)
-			return nil
-		},
-	}, nil
+	return encodePointer(b, reflect.ValueOf(&tree).Elem(), depth)
+}
+
+func decodeRaw(tree any, v reflect.Value) error {
+	raw, err := encodePointer(nil, reflect.ValueOf(&tree).Elem(), 1)
+	v.SetBytes(raw)
+	return err
 }

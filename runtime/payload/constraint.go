@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"unicode/utf8"
@@ -10,14 +11,7 @@ import (
 // where the member is absent (a nil pointer), and returns an *Error otherwise. A maximum below 0 is none.
 
 // Check returns the first error that is not nil.
-func Check(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func Check(errs ...error) error { return cmp.Or(errs...) }
 
 // Length bounds the number of characters (Unicode code points) of *v.
 func Length[S ~string](field string, v *S, minimum, maximum int) error {

@@ -44,7 +44,10 @@ func TestUnmarshalIsOpenToWhatItDoesNotKnow(t *testing.T) {
 		`{"i32":1,"s":"\ud83d\ude00\u00e4\/\b\f\n\r\t\"\\\u0000"}`:   {I32: 1, S: ptr("😀ä/\b\f\n\r\t\"\\\x00")},
 		`{"i32":1,"t":"2026-11-30T13:00:00+02:00"}`:                  {I32: 1, T: ptr(time.Date(2026, 11, 30, 11, 0, 0, 0, time.UTC))},
 		`{"i32":1,"raw":null}`:                                       {I32: 1},
-		`{"i32":1,"raw":[1, 2]}`:                                     {I32: 1, Raw: json.RawMessage(`[1, 2]`)},
+		`{"i32":1,"raw":[1, 2]}`:                                     {I32: 1, Raw: json.RawMessage(`[1,2]`)},
+		`{"i32":1,"raw":{"b":1e400,"a":"\u0026<"}}`:                  {I32: 1, Raw: json.RawMessage(`{"a":"&<","b":1e400}`)},
+		`{"i32":2,"i32":1,"labels":{"a":"1","a":"2"}}`:               {I32: 1, Labels: map[string]string{"a": "2"}},
+		`{"i32":1,"s":"half \ud83d"}`:                                {I32: 1, S: ptr("half \ufffd")},
 		`{"i32":1,"lines":[],"labels":{},"bytes":"","maybe":[null]}`: {I32: 1, Lines: []line{}, Labels: map[string]string{}, Bytes: []byte{}, Maybe: []*string{nil}},
 	} {
 		got := small{I32: 99, S: ptr("left over"), Lines: []line{{}}}
@@ -67,47 +70,40 @@ func TestUnmarshalRefuses(t *testing.T) {
 		`{"i32":1} x`:            "not valid JSON",
 		`{"i32":01}`:             "not valid JSON",
 		"{\"i32\":1,\"\xff\":1}": "not valid UTF-8",
-		`{"new":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`: "nested more than 1000 levels deep",
+		`{"new":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`: "not valid JSON",
 		strings.Repeat("[", 20000):             "not valid JSON",
 		`[]`:                                   "not an object",
 		`null`:                                 "not an object",
 		`"secret"`:                             "not an object",
 		`{}`:                                   "i32: missing",
 		`{"I32":1}`:                            "i32: missing",
-		`{"i32":null}`:                         "i32: null where a value is required",
-		`{"i32":1,"i32":1}`:                    "i32: appears twice",
-		`{"i32":1,"s":null,"s":null}`:          "s: appears twice",
-		`{"i32":1.0}`:                          "i32: not an integer",
-		`{"i32":1e0}`:                          "i32: not an integer",
-		`{"i32":2147483648}`:                   "i32: out of range for an int32",
-		`{"i32":1,"i64":-9223372036854775809}`: "i64: out of range for an int64",
-		`{"i32":"1"}`:                          "i32: not a number",
-		`{"i32":[1]}`:                          "i32: not a number",
-		`{"i32":1,"f":1e999}`:                  "f: out of range for a float64",
-		`{"i32":1,"f":"1"}`:                    "f: not a number",
+		`{"i32":null}`:                         "i32: not an integer of 32 bits",
+		`{"i32":1.0}`:                          "i32: not an integer of 32 bits",
+		`{"i32":1e0}`:                          "i32: not an integer of 32 bits",
+		`{"i32":2147483648}`:                   "i32: not an integer of 32 bits",
+		`{"i32":1,"i64":-9223372036854775809}`: "i64: not an integer of 64 bits",
+		`{"i32":"1"}`:                          "i32: not an integer of 32 bits",
+		`{"i32":[1]}`:                          "i32: not an integer of 32 bits",
+		`{"i32":1,"f":1e999}`:                  "f: not a finite number of 64 bits",
+		`{"i32":1,"f":"1"}`:                    "f: not a finite number of 64 bits",
 		`{"i32":1,"b":"true"}`:                 "b: not true or false",
 		`{"i32":1,"b":1}`:                      "b: not true or false",
-		`{"i32":1,"s":5}`:                      "s: not a string",
-		`{"i32":1,"s":"secret\ud83d"}`:         "s: half of a surrogate pair in a string",
-		`{"i32":1,"s":"\ud83d\u0041"}`:         "s: half of a surrogate pair in a string",
-		`{"i32":1,"s":"\ude00secret"}`:         "s: half of a surrogate pair in a string",
-		`{"i32":1,"\ud83d":1}`:                 "half of a surrogate pair in a string",
-		`{"i32":1,"d":1.5}`:                    "d: not a string",
-		`{"i32":1,"d":"1."}`:                   "d: not a decimal number of at most 1000 characters",
+		`{"i32":1,"s":5}`:                      "s: not a string in UTF-8",
+		`{"i32":1,"d":1.5}`:                    "d: not a valid payload.Decimal",
+		`{"i32":1,"d":"1."}`:                   "d: not a valid payload.Decimal",
 		`{"i32":1,"t":"2026-11-30"}`:           "t: not an RFC 3339 time in the years 0 to 9999 UTC",
 		`{"i32":1,"t":"0000-01-01T00:00:00+01:00"}`: "t: not an RFC 3339 time in the years 0 to 9999 UTC",
-		`{"i32":1,"day":"2026-02-29"}`:              "day: not a date of the form 2006-01-02",
+		`{"i32":1,"day":"2026-02-29"}`:              "day: not a day of the form 2006-01-02",
 		`{"i32":1,"bytes":"secret"}`:                "bytes: not base64",
-		`{"i32":1,"ch":"secret"}`:                   "ch: not a value of the enum",
+		`{"i32":1,"ch":"secret"}`:                   "ch: not a valid payload_test.channel",
 		`{"i32":1,"lines":{}}`:                      "lines: not a list",
 		`{"i32":1,"lines":[null]}`:                  "lines[0]: not an object",
 		`{"i32":1,"line":{"sku":"secret"}}`:         "line.count: missing",
 		`{"i32":1,"lines":[` + aLine + `,{"sku":"","count":1,"price":{"amount":1,"currency":"EUR"}}]}`: "lines[1].sku: fewer than 1 characters",
 		`{"i32":1,"line":{"sku":"a","count":1,"price":{"amount":1,"currency":"secret"}}}`:              "line.price.currency: does not match ^[A-Z]{3}$",
-		`{"i32":1,"labels":[]}`:                        "labels: not an object",
-		`{"i32":1,"labels":{"secret":1}}`:              "labels[*]: not a string",
-		`{"i32":1,"labels":{"secret":null}}`:           "labels[*]: not a string",
-		`{"i32":1,"labels":{"secret":"","secret":""}}`: "labels: a key appears twice",
+		`{"i32":1,"labels":[]}`:              "labels: not an object",
+		`{"i32":1,"labels":{"secret":1}}`:    "labels[*]: not a string in UTF-8",
+		`{"i32":1,"labels":{"secret":null}}`: "labels[*]: not a string in UTF-8",
 	} {
 		got := small{I32: 99}
 		err := payload.Unmarshal([]byte(in), &got)
@@ -118,28 +114,5 @@ func TestUnmarshalRefuses(t *testing.T) {
 		if !reflect.ValueOf(got).IsZero() {
 			t.Errorf("%.80s: left %+v behind", in, got)
 		}
-	}
-}
-
-func TestMoreThan64MembersAreTracked(t *testing.T) {
-	t.Parallel()
-	fields := make([]reflect.StructField, 0, 70)
-	for i := range 70 {
-		name := string(rune('a'+i/26)) + string(rune('a'+i%26))
-		fields = append(fields, reflect.StructField{
-			Name: strings.ToUpper(name), Type: reflect.TypeFor[bool](), Tag: reflect.StructTag(`json:"` + name + `"`),
-		})
-	}
-	v := reflect.New(reflect.StructOf(fields)).Interface()
-	out, err := payload.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := payload.Unmarshal(out, v); err != nil {
-		t.Error(err)
-	}
-	cut := strings.Replace(string(out), `,"cr":false`, "", 1)
-	if err := payload.Unmarshal([]byte(cut), v); err == nil || err.Error() != "payload: cr: missing" {
-		t.Errorf("got %v", err)
 	}
 }

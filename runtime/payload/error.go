@@ -28,15 +28,10 @@ func problem(text string) error { return &Error{Problem: text} }
 // within puts a step before the path of err: a member's name, or an index or key in brackets.
 func within(step string, err error) error {
 	e := asError(err)
-	path := step
-	switch {
-	case e.Path == "":
-	case strings.HasPrefix(e.Path, "["):
-		path += e.Path
-	default:
-		path += "." + e.Path
+	if e.Path != "" && !strings.HasPrefix(e.Path, "[") {
+		step += "."
 	}
-	return &Error{Path: path, Problem: e.Problem}
+	return &Error{Path: step + e.Path, Problem: e.Problem}
 }
 
 // asError hides the text of an error that is not ours, for it may quote a value.

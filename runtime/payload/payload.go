@@ -3,41 +3,25 @@
 // Both directions are strict about what the catalogue declares, and hold nothing against what it does not: writers are closed,
 // readers are open. Marshal refuses what a reader would have to refuse; Unmarshal ignores members that it does not know,
 // and keeps unknown values of open enums. Constraints are checked in both directions, by the Validate methods of generated
-// structs. The same value always gives the same bytes.
-//
-// All errors are of type *Error, save for Go types that no catalogue declares.
+// structs. The same value always gives the same bytes. All errors are of type *Error.
 package payload
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"reflect"
 	"unicode/utf8"
 )
 
-// maxDepth is how deep lists, maps and structs may be nested in each other, the payload itself being 1.
-const maxDepth = 1000
-
-var errDepth = problem(fmt.Sprintf("nested more than %d levels deep", maxDepth))
-
 // Marshal returns the JSON of v, a generated struct or a pointer to one.
 func Marshal(v any) ([]byte, error) {
-	rv := reflect.ValueOf(v)
-	if rv.Kind() == reflect.Pointer && !rv.IsNil() {
-		rv = rv.Elem()
-	} else if rv.Kind() == reflect.Struct {
-		addressable := reflect.New(rv.Type()).Elem()
-		addressable.Set(rv)
-		rv = addressable
-	}
+	rv := reflect.Indirect(reflect.ValueOf(v))
 	if rv.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("payload: cannot marshal a %T, only a struct or a pointer to one", v)
+		return nil, problem(fmt.Sprintf("a %T is neither a struct nor a pointer to one", v))
 	}
-	c, err := codecOf(rv.Type())
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.encode(make([]byte, 0, 512), rv, 1)
+	out, err := encodeStruct(make([]byte, 0, 512), addressable(rv), 1)
 	if err != nil {
 		return nil, asError(err)
 	}
@@ -47,40 +31,37 @@ func Marshal(v any) ([]byte, error) {
 // Unmarshal reads the JSON object in data into v, a pointer to a generated struct, which it overwrites as a whole. After an
 // error *v is the zero value.
 //
-// A required member that is missing or null is an error, and so is a member that appears twice. An optional member that is null is
-// absent. Names are case-sensitive.
+// A required member that is missing or null is an error. An optional member that is null is absent. Names are case-sensitive; of
+// members with the same name, the last one counts.
 func Unmarshal(data []byte, v any) error {
 	rv := reflect.ValueOf(v)
-	if rv.Kind() != reflect.Pointer || rv.IsNil() || rv.Elem().Kind() != reflect.Struct {
-		return fmt.Errorf("payload: cannot unmarshal into a %T, only into a pointer to a struct", v)
+	if rv.Kind() != reflect.Pointer || rv.Elem().Kind() != reflect.Struct {
+		return problem(fmt.Sprintf("a %T is not a pointer to a struct", v))
 	}
 	rv = rv.Elem()
-	c, err := codecOf(rv.Type())
-	if err != nil {
-		return err
-	}
 	rv.SetZero()
-	if err := wellFormed(data, maxDepth); err != nil {
-		return err
+	tree, err := parse(data)
+	if err == nil {
+		err = decodeStruct(tree, rv)
 	}
-	d := decoder{data: data}
-	if err := c.decode(&d, rv); err != nil {
+	if err != nil {
 		rv.SetZero()
 		return asError(err)
 	}
 	return nil
 }
 
-// wellFormed refuses what is not one JSON value in UTF-8, nested at most depth levels deep.
-func wellFormed(data []byte, depth int) error {
+// parse reads one JSON value as encoding/json sees it: a map[string]any, []any, string, json.Number, bool or nil.
+func parse(data []byte) (any, error) {
 	if !utf8.Valid(data) {
-		return problem("not valid UTF-8")
+		return nil, problem("not valid UTF-8")
 	}
-	if !json.Valid(data) {
-		return problem("not valid JSON")
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber() // an int64 does not fit a float64
+	var tree any
+	err := d.Decode(&tree)
+	if _, end := d.Token(); err != nil || end != io.EOF {
+		return nil, problem("not valid JSON")
 	}
-	if _, deepest := scanNested(data, 0); deepest > depth {
-		return errDepth
-	}
-	return nil
+	return tree, nil
 }

@@ -43,12 +43,12 @@ func TestDurationsAreWrittenAsISO8601(t *testing.T) {
 func TestDurationsAreReadFromISO8601(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]time.Duration{
-		"P1W2DT3H4M5.6S": 9*24*time.Hour + 3*time.Hour + 4*time.Minute + 5600*time.Millisecond,
-		"P1D":            24 * time.Hour,
-		"+PT1S":          time.Second,
-		"-P1DT1S":        -24*time.Hour - time.Second,
-		"PT90M":          90 * time.Minute,
-		"PT007S":         7 * time.Second,
+		"P2DT3H4M5.6S": 2*24*time.Hour + 3*time.Hour + 4*time.Minute + 5600*time.Millisecond,
+		"P1D":          24 * time.Hour,
+		"+PT1S":        time.Second,
+		"-P1DT1S":      -24*time.Hour - time.Second,
+		"PT90M":        90 * time.Minute,
+		"PT007S":       7 * time.Second,
 	} {
 		var got durations
 		if err := payload.Unmarshal([]byte(`{"d":"`+in+`"}`), &got); err != nil || got.D != want {
@@ -57,8 +57,8 @@ func TestDurationsAreReadFromISO8601(t *testing.T) {
 	}
 	for _, in := range []string{
 		"", "P", "PT", "P1DT", "1H", "P1Y", "P1M", "PT1.5H", "PT1.S", "PT.5S", "PT1.1234567890S", "PT-1S", "--PT1S", "PT1S1M", "PT1S ",
-		"P1H", "PT1D", "pt1s", "P999999999W", "PT2562047H47M16.854775808S", "-PT2562047H47M16.854775809S",
-		"PT99999999999999999999S", "P15250W7DT0S", "PT1M1M", "1h", "-",
+		"P1H", "PT1D", "P1W", "pt1s", "P999999999D", "PT2562047H47M16.854775808S", "-PT2562047H47M16.854775809S",
+		"PT99999999999999999999S", "P106752D", "PT1M1M", "1h", "-",
 	} {
 		if err := payload.Unmarshal([]byte(`{"d":"`+in+`"}`), &durations{}); err == nil {
 			t.Errorf("%q was accepted", in)
@@ -68,12 +68,12 @@ func TestDurationsAreReadFromISO8601(t *testing.T) {
 
 func TestDecimalForm(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"0", "-0", "10", "-12.50", "0.000", strings.Repeat("9", payload.MaxDecimal)} {
+	for _, s := range []string{"0", "-0", "10", "-12.50", "0.000", strings.Repeat("9", 1000)} {
 		if !payload.Decimal(s).Valid() {
 			t.Errorf("%q is refused", s)
 		}
 	}
-	for _, s := range []string{"", "-", "+1", "01", "-00", ".5", "5.", "1.2.3", "1e3", "1,5", " 1", "--1", "1-", "٣", strings.Repeat("9", payload.MaxDecimal+1)} {
+	for _, s := range []string{"", "-", "+1", "01", "-00", ".5", "5.", "1.2.3", "1e3", "1,5", " 1", "--1", "1-", "٣", strings.Repeat("9", 1001)} {
 		if payload.Decimal(s).Valid() {
 			t.Errorf("%q is accepted", s)
 		}

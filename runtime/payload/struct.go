@@ -1,145 +1,90 @@
 package payload
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"reflect"
 	"strings"
+	"sync"
 )
 
-// validator is what generated structs with constraints implement.
-type validator interface{ Validate() error }
-
-// structPlan is what is known of a generated struct before any value is met.
-type structPlan struct {
-	fields    []field
-	byName    map[string]int
-	validates bool
-}
-
-// field is one member.
+// field is a member of a generated struct.
 type field struct {
+	index    int
 	name     string
 	quoted   string // "name": as it is written
-	optional bool
-	raw      bool // json.RawMessage, where null is a value
-	codec    *codec
+	optional bool   // absent where it is nil, or zero
+	codec
 }
 
-func (b *builder) structCodec(t reflect.Type) (*codec, error) {
-	p := &structPlan{
-		byName:    make(map[string]int, t.NumField()),
-		validates: reflect.PointerTo(t).Implements(reflect.TypeFor[validator]()),
+var fields sync.Map // reflect.Type → []*field
+
+// fieldsOf understands tags as encoding/json does.
+func fieldsOf(t reflect.Type) []*field {
+	if known, ok := fields.Load(t); ok {
+		return known.([]*field)
 	}
+	var list []*field
 	for i := range t.NumField() {
-		f, err := b.field(t.Field(i))
-		if _, taken := p.byName[f.name]; taken && err == nil {
-			err = fmt.Errorf("the name %q appears twice", f.name)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s.%s: %w", t, t.Field(i).Name, err)
-		}
-		p.byName[f.name] = i
-		p.fields = append(p.fields, f)
-	}
-	return &codec{encode: p.encode, decode: p.decode}, nil
-}
-
-func (b *builder) field(sf reflect.StructField) (field, error) {
-	name, option, _ := strings.Cut(sf.Tag.Get("json"), ",")
-	f := field{name: name, optional: option == "omitempty", raw: sf.Type == rawType}
-	if !sf.IsExported() || sf.Anonymous || name == "" || name == "-" || option != "" && !f.optional {
-		return f, errors.New(`want an exported field with a tag json:"name" or json:"name,omitempty"`)
-	}
-	switch kind := sf.Type.Kind(); {
-	case kind == reflect.Pointer && !f.optional:
-		return f, errors.New("a pointer is for an optional member only")
-	case f.optional && kind != reflect.Pointer && kind != reflect.Slice && kind != reflect.Map:
-		return f, errors.New("an optional member is a pointer, a slice or a map")
-	}
-	f.quoted = string(append(appendString(nil, name), ':'))
-	var err error
-	f.codec, err = b.codec(sf.Type)
-	return f, err
-}
-
-func (p *structPlan) encode(b []byte, v reflect.Value, depth int) ([]byte, error) {
-	if depth > maxDepth {
-		return b, errDepth
-	}
-	if err := p.validate(v); err != nil {
-		return b, err
-	}
-	b = append(b, '{')
-	first := true
-	for i := range p.fields {
-		f := &p.fields[i]
-		member := v.Field(i)
-		if f.optional && (member.IsNil() || f.raw && isNull(member.Bytes())) {
+		f := t.Field(i)
+		tag, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || tag == "-" {
 			continue
 		}
-		if !first {
+		name := cmp.Or(tag, f.Name)
+		list = append(list, &field{i, name, string(appendQuoted(nil, name)) + ":", option == "omitempty", codecOf(f.Type)})
+	}
+	fields.Store(t, list)
+	return list
+}
+
+func encodeStruct(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
+	if depth > maxDepth {
+		return nil, errDepth
+	}
+	if err := validate(v); err != nil {
+		return nil, err
+	}
+	b = append(b, '{')
+	for _, f := range fieldsOf(v.Type()) {
+		member := v.Field(f.index)
+		if f.optional && member.IsZero() {
+			continue
+		}
+		if b[len(b)-1] != '{' {
 			b = append(b, ',')
 		}
-		first = false
 		b = append(b, f.quoted...)
-		var err error
-		if b, err = f.codec.encode(b, member, depth+1); err != nil {
-			return b, within(f.name, err)
+		if b, err = f.encode(b, member, depth+1); err != nil {
+			return nil, within(f.name, err)
 		}
 	}
 	return append(b, '}'), nil
 }
 
-func (p *structPlan) decode(d *decoder, v reflect.Value) error {
-	if !d.open('{') {
+func decodeStruct(tree any, v reflect.Value) error {
+	object, ok := tree.(map[string]any)
+	if !ok {
 		return problem("not an object")
 	}
-	var buf [64]bool
-	seen := buf[:]
-	if len(p.fields) > len(buf) {
-		seen = make([]bool, len(p.fields))
-	}
-	for d.more('}') {
-		name, err := d.name()
-		if err != nil {
-			return err
-		}
-		i, known := p.byName[string(name)]
-		if !known {
-			d.value()
+	for _, f := range fieldsOf(v.Type()) {
+		member, found := object[f.name]
+		switch {
+		case f.optional && member == nil:
 			continue
+		case !found:
+			return within(f.name, problem("missing"))
 		}
-		f := &p.fields[i]
-		if seen[i] {
-			return within(f.name, problem("appears twice"))
-		}
-		if f.optional && d.null() {
-			seen[i] = true
-			continue
-		}
-		seen[i] = f.raw || !d.null()
-		if !seen[i] {
-			return within(f.name, problem("null where a value is required"))
-		}
-		if err := f.codec.decode(d, v.Field(i)); err != nil {
+		if err := f.decode(member, v.Field(f.index)); err != nil {
 			return within(f.name, err)
 		}
 	}
-	for i := range p.fields {
-		if !seen[i] && !p.fields[i].optional {
-			return within(p.fields[i].name, problem("missing"))
-		}
-	}
-	return p.validate(v)
+	return validate(v)
 }
 
-func (p *structPlan) validate(v reflect.Value) error {
-	if !p.validates {
-		return nil
-	}
-	if err := v.Addr().Interface().(validator).Validate(); err != nil {
-		return asError(err)
+// validate calls the Validate method that generated structs with constraints have.
+func validate(v reflect.Value) error {
+	if checked, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
+		return checked.Validate()
 	}
 	return nil
 }

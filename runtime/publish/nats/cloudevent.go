@@ -73,7 +73,8 @@ func messageFrom(subject string, h nats.Header, data []byte) (*outbox.Message, e
 			headers[name] = values[0]
 		}
 	}
-	eventType, version, err := outbox.ParseTypeName(attributes["type"])
+	typeName, _ := percentDecode(attributes["type"])
+	eventType, version, err := outbox.ParseTypeName(typeName)
 	if err != nil || attributes["specversion"] != specVersion {
 		return nil, errForeign
 	}
@@ -124,23 +125,11 @@ func percentEncode(s string) string {
 // percentDecode accepts quoted strings too, as older versions of the binding wrote them.
 func percentDecode(s string) (string, error) {
 	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' {
-		s = unescape(s[1 : len(s)-1])
+		s = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s[1 : len(s)-1])
 	}
 	s, err := url.PathUnescape(s)
 	if err == nil && !utf8.ValidString(s) {
 		err = errMalformed
 	}
 	return s, err
-}
-
-// unescape takes away the backslashes of a quoted string (RFC 7230, 3.2.6).
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

@@ -1,6 +1,7 @@
 package outboxnats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,21 +32,11 @@ type SubscriberConfig struct {
 }
 
 func (c SubscriberConfig) withDefaults() SubscriberConfig {
-	if c.Concurrency == 0 {
-		c.Concurrency = 16
-	}
-	if c.MinRetryDelay == 0 {
-		c.MinRetryDelay = time.Second
-	}
-	if c.MaxRetryDelay == 0 {
-		c.MaxRetryDelay = 5 * time.Minute
-	}
-	if c.DrainTimeout == 0 {
-		c.DrainTimeout = 30 * time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Concurrency = cmp.Or(c.Concurrency, 16)
+	c.MinRetryDelay = cmp.Or(c.MinRetryDelay, time.Second)
+	c.MaxRetryDelay = cmp.Or(c.MaxRetryDelay, 5*time.Minute)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 30*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 

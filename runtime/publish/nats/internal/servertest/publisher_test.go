@@ -8,37 +8,45 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
-func TestEveryAttributeArrives(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	minimal := event("", `{}`)
-	minimal.CreatedAt = time.Time{}
-	minimal.Source, minimal.ContentType = "", ""
-	minimal.Headers = map[string]string{}
-	full := event(`Schlüssel "1" 100% 😀`, `{"näme":"\u0000"}`)
-	full.CausationID = uuid.New()
-	full.CreatedAt = time.Date(2026, 11, 30, 12, 0, 0, 123_456_000, time.UTC)
-	full.Headers = map[string]string{outbox.HeaderTraceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "Tenant": "Käse & Co"}
-	w.publish(t, minimal, full)
-
-	got := make(chan *outbox.Message, 2)
-	subscribe(t, w.consumer(t, jetstream.ConsumerConfig{}), outboxnats.SubscriberConfig{Concurrency: 1},
-		func(_ context.Context, m *outbox.Message) error { got <- m; return nil })
-	want := map[uuid.UUID]*outbox.Message{minimal.ID: minimal, full.ID: full}
-	for range want {
-		m := receive(t, got)
-		if diff := cmp.Diff(want[m.ID], m); diff != "" {
-			t.Error(diff)
+func TestPublisher(t *testing.T) {
+	outboxtest.TestPublisher(t, func(t *testing.T) outboxtest.PublisherHarness {
+		w := newWorld(t, func(c *jetstream.StreamConfig) { c.Subjects = []string{outboxtest.Topic} })
+		received := make(chan outbox.Message)
+		subscribe(t, w.consumer(t, jetstream.ConsumerConfig{}), outboxnats.SubscriberConfig{DrainTimeout: 1},
+			func(ctx context.Context, m *outbox.Message) error {
+				select {
+				case received <- *m:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		return outboxtest.PublisherHarness{
+			Publisher: outboxnats.NewPublisher(w.js),
+			Receive: func(ctx context.Context, n int) (messages []outbox.Message, err error) {
+				for range n {
+					select {
+					case m := <-received:
+						messages = append(messages, m)
+					case <-ctx.Done():
+						return messages, ctx.Err()
+					}
+				}
+				return messages, nil
+			},
+			Stop:     w.server.Stop,
+			Restart:  func() { check(t, w.server.Restart()) },
+			MaxBytes: int(w.nc.MaxPayload()),
 		}
-	}
+	})
 }
 
 func TestAttributesAreHeadersOfABinaryCloudEvent(t *testing.T) {
@@ -71,36 +79,6 @@ func TestASecondPublishOfAnEventIsDropped(t *testing.T) {
 	check(t, err)
 	if info.State.Msgs != 2 {
 		t.Errorf("the stream has %d messages, want 2", info.State.Msgs)
-	}
-}
-
-func TestABrokerThatIsDownIsUnreachableUntilItIsBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := outboxnats.NewPublisher(w.js)
-	m := event("k", `{}`)
-	w.server.Stop()
-	// The first attempt may find the connection still up, so all of them count: none may succeed, none may wait for ctx.
-	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err := p.Publish(ctx, m)
-		cancel()
-		if !errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, outbox.ErrPermanent) || errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("got %v, want ErrUnreachable", err)
-		}
-	}
-	check(t, w.server.Restart())
-	eventually(t, "a publish after the restart", func() bool {
-		err := p.Publish(t.Context(), m)
-		if err != nil && !errors.Is(err, outbox.ErrUnreachable) {
-			t.Fatalf("while the server starts: %v", err)
-		}
-		return err == nil
-	})
-	info, err := w.stream.Info(t.Context())
-	check(t, err)
-	if info.State.Msgs != 1 {
-		t.Errorf("the stream has %d messages, want 1", info.State.Msgs)
 	}
 }
 
@@ -157,7 +135,6 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 		permanent bool
 		want      string
 	}{
-		"larger than the server allows": {func(m *outbox.Message) { m.Payload = make([]byte, 2<<20) }, true, "maximum payload exceeded"},
 		"larger than the stream allows": {func(m *outbox.Message) { m.Payload = make([]byte, 200_000) }, true, "message size exceeds maximum allowed"},
 		"no subject":                    {func(m *outbox.Message) { m.Topic = "" }, true, "invalid subject"},
 		"a subject with a space":        {func(m *outbox.Message) { m.Topic = "orders placed" }, true, "invalid subject"},

@@ -1,0 +1,52 @@
+package conformance_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	prefixed "github.com/outboxgen/outboxgen/examples/conformance/prefixed/events"
+	"github.com/outboxgen/outboxgen/examples/internal/migrate"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// store is what generated stores are.
+type store interface {
+	outbox.Store
+	inbox.Store[pgx.Tx]
+}
+
+func TestPlainInbox(t *testing.T) {
+	outboxtest.TestInbox(t, func(t *testing.T) outboxtest.InboxHarness[pgx.Tx] {
+		return inboxHarness(events.NewStore(openPlain(t)), func(tx pgx.Tx) outboxtest.Tx { return plainTx{tx} })
+	})
+}
+
+func TestPrefixedInbox(t *testing.T) {
+	outboxtest.TestInbox(t, func(t *testing.T) outboxtest.InboxHarness[pgx.Tx] {
+		pool := open(t)
+		if err := migrate.Goose(t.Context(), pool, os.DirFS("prefixed/migrations")); err != nil {
+			t.Fatal(err)
+		}
+		return inboxHarness(prefixed.NewStore(pool), func(tx pgx.Tx) outboxtest.Tx { return prefixedTx{tx} })
+	})
+}
+
+func inboxHarness(s store, wrap func(pgx.Tx) outboxtest.Tx) outboxtest.InboxHarness[pgx.Tx] {
+	return outboxtest.InboxHarness[pgx.Tx]{
+		Store:  s,
+		Outbox: s,
+		Enqueue: func(ctx context.Context, tx pgx.Tx, e outboxtest.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+			ids, err := wrap(tx).Enqueue(ctx, []outbox.Event{e}, opts...)
+			if err != nil {
+				return outbox.ID{}, err
+			}
+			return ids[0], nil
+		},
+		Break: func(tx pgx.Tx) { _ = tx.Conn().Close(context.Background()) },
+	}
+}
