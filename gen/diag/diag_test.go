@@ -75,7 +75,7 @@ func TestTextShowsAWindowOfALongLine(t *testing.T) {
 	source := strings.Repeat("a", 5000) + "HERE" + strings.Repeat("b", 5000)
 	got := text(t, diag.List{diag.New(diag.YAMLSyntax, at(1, 5001, 5005), "no")}, source)
 	lines := strings.Split(got, "\n")
-	if len(lines[1]) > 200 || strings.Index(lines[2], "^^^^") < 0 {
+	if len(lines[1]) > 200 || !strings.Contains(lines[2], "^^^^") {
 		t.Fatalf("got:\n%s", got)
 	}
 	shown, carets := []rune(lines[1]), strings.Index(lines[2], "^")

@@ -54,10 +54,10 @@ func handlerParams(c *catalogue.Consumer, e *catalogue.Event) []jen.Code {
 // consumerConstructor makes:
 //
 //	// NewInventory returns the inbox of consumer "inventory" on store, for a subscriber to hand messages to.
-//	func NewInventory(store *Store, c InventoryConsumer, opts ...inbox.Option) *inbox.Inbox[pgx.Tx] {
+//	func NewInventory(store *Store, c InventoryConsumer) *inbox.Inbox[pgx.Tx] {
 //		return inbox.New[pgx.Tx]("inventory", store, map[string]inbox.Route[pgx.Tx]{
 //			"order.placed@1": …
-//		}, opts...)
+//		})
 //	}
 func consumerConstructor(c *catalogue.Consumer) jen.Code {
 	var routes []jen.Code
@@ -67,13 +67,12 @@ func consumerConstructor(c *catalogue.Consumer) jen.Code {
 	name := "New" + c.GoName
 	return comment(name+` returns the inbox of consumer "`+c.Name+`" on store, for a subscriber to hand messages to.`).Line().
 		Func().Id(name).
-		Params(jen.Id("store").Op("*").Id("Store"), jen.Id("c").Id(c.GoName+"Consumer"), jen.Id("opts").Op("...").Add(inbox("Option"))).
+		Params(jen.Id("store").Op("*").Id("Store"), jen.Id("c").Id(c.GoName+"Consumer")).
 		Op("*").Add(inbox("Inbox")).Types(pgx("Tx")).
 		Block(jen.Return(inbox("New").Types(pgx("Tx")).Call(
 			jen.Lit(c.Name),
 			jen.Id("store"),
 			jen.Map(jen.String()).Add(inbox("Route")).Types(pgx("Tx")).Add(valueLines(routes...)),
-			jen.Id("opts").Op("..."),
 		)))
 }
 

@@ -64,7 +64,6 @@ func (g *generator) claim() jen.Code {
 //		if err != nil {
 //			return 0, fmt.Errorf("inbox: redispatch: %w", err)
 //		}
-//		doorbell.Ring()
 //		return int(n), nil
 //	}
 func redispatch() jen.Code {
@@ -73,7 +72,6 @@ func redispatch() jen.Code {
 		Block(
 			assign("n", queryInTx("RedispatchCaused", jen.Id("causation"))),
 			ifFailed(failure("inbox: redispatch"), jen.Lit(0)),
-			ring(),
 			returnCount(),
 		)
 }

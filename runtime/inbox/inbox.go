@@ -33,39 +33,24 @@ func (o Outcome) String() string {
 	return map[Outcome]string{Failed: "failed", Applied: "applied", Repeated: "duplicate", Ignored: "ignored"}[o]
 }
 
-// Option changes an Inbox.
-type Option func(*options)
-
-type options struct {
-	ring func()
-}
-
-// WithRing has ring called after each commit that may have enqueued events, or made them due: the relay's doorbell. It must
-// not block. Without it the relay finds them at its next poll.
-func WithRing(ring func()) Option { return func(o *options) { o.ring = ring } }
-
 // Inbox is one consumer's inbox. It is safe for concurrent use.
 type Inbox[Tx any] struct {
 	consumer string
 	store    Store[Tx]
 	routes   map[string]Route[Tx]
-	ring     func()
 }
 
 // New returns the inbox of a consumer. Its routes are found by the type that a message carries, such as order.placed@1; New keeps the
 // map. It panics where the consumer has no name or an argument is nil, which generated code excludes.
-func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx], opts ...Option) *Inbox[Tx] {
+func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) *Inbox[Tx] {
 	if consumer == "" || store == nil || routes == nil {
 		panic(fmt.Sprintf("inbox: New(%q): consumer, store and routes are required", consumer))
 	}
-	o := options{ring: func() {}}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	return &Inbox[Tx]{consumer: consumer, store: store, routes: routes, ring: o.ring}
+	return &Inbox[Tx]{consumer: consumer, store: store, routes: routes}
 }
 
-// Handle applies m in a transaction of its own, at most once per event and consumer. The context that a route gets has the
+// Handle applies m in a transaction of its own, at most once per event and consumer, and rings the store's doorbell where events
+// have been enqueued or made due. The context that a route gets has the
 // message's traceparent (outbox.Traceparent) and the message itself (MessageFrom).
 //
 // Every error is a *HandlerError, and the message has to be delivered again. Nothing has been changed then, unless only the
@@ -86,11 +71,11 @@ func (i *Inbox[Tx]) Handle(ctx context.Context, m *outbox.Message) (Outcome, err
 		return Failed, &HandlerError{Consumer: i.consumer, Type: m.TypeName(), ID: m.ID, Err: err}
 	case claim == Duplicate:
 		if due > 0 {
-			i.ring()
+			i.store.Doorbell().Ring()
 		}
 		return Repeated, nil
 	default:
-		i.ring()
+		i.store.Doorbell().Ring()
 		return Applied, nil
 	}
 }

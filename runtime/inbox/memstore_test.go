@@ -15,6 +15,7 @@ type claimKey struct {
 
 // memStore is an inbox.Store in memory, beside it the effects of handlers, which commit and roll back with it.
 type memStore struct {
+	bell      outbox.Doorbell
 	commitErr error // what a commit fails with; nothing is kept then
 
 	mu      sync.Mutex
@@ -23,6 +24,9 @@ type memStore struct {
 	effects []string
 	pending map[outbox.ID]int // events that wait, by what caused them
 }
+
+// Doorbell implements inbox.Store.
+func (s *memStore) Doorbell() *outbox.Doorbell { return &s.bell }
 
 func newMemStore() *memStore {
 	return &memStore{handled: map[claimKey]bool{}, locks: map[claimKey]*memTx{}, pending: map[outbox.ID]int{}}

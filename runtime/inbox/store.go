@@ -21,6 +21,8 @@ type Store[Tx any] interface {
 	Claim(ctx context.Context, tx Tx, consumer string, event outbox.ID) (Claim, error)
 	// Redispatch makes due at once those pending events that the given event caused, and returns how many there were.
 	Redispatch(ctx context.Context, tx Tx, causation outbox.ID) (int, error)
+	// Doorbell is rung after commits that concern the relay. It is the outbox.Store's where both are one.
+	Doorbell() *outbox.Doorbell
 }
 
 // Claim is the answer of Store.Claim.

@@ -21,12 +21,12 @@ type WitnessConsumer interface {
 }
 
 // NewWitness returns the inbox of consumer "witness" on store, for a subscriber to hand messages to.
-func NewWitness(store *Store, c WitnessConsumer, opts ...inbox.Option) *inbox.Inbox[pgx.Tx] {
+func NewWitness(store *Store, c WitnessConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("witness", store, map[string]inbox.Route[pgx.Tx]{
 		"thing.happened@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e ThingHappenedV1) error {
 			return c.HandleThingHappenedV1(ctx, tx, e, WitnessEmitter{tx: tx, causation: m.ID})
 		}),
-	}, opts...)
+	})
 }
 
 // WitnessEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the

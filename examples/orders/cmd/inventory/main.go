@@ -20,7 +20,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/outboxgen/outboxgen/examples/orders"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
-	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
@@ -59,7 +58,7 @@ func run(ctx context.Context, database, broker, stream string, ackWait time.Dura
 	// The handler's own events are published by a relay in another process. Ringing its doorbell spares them the wait for its next poll.
 	store := events.NewStore(pool)
 	go outbox.Announce(ctx, store)
-	inventory := events.NewInventory(store, orders.Inventory{}, inbox.WithRing(store.Doorbell().Ring))
+	inventory := events.NewInventory(store, orders.Inventory{})
 
 	subscriber, err := outboxnats.NewSubscriber(consumer, inventory, outboxnats.SubscriberConfig{})
 	if err != nil {

@@ -21,12 +21,12 @@ type InventoryConsumer interface {
 }
 
 // NewInventory returns the inbox of consumer "inventory" on store, for a subscriber to hand messages to.
-func NewInventory(store *Store, c InventoryConsumer, opts ...inbox.Option) *inbox.Inbox[pgx.Tx] {
+func NewInventory(store *Store, c InventoryConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("inventory", store, map[string]inbox.Route[pgx.Tx]{
 		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
 			return c.HandleOrderPlacedV1(ctx, tx, e, InventoryEmitter{tx: tx, causation: m.ID})
 		}),
-	}, opts...)
+	})
 }
 
 // InventoryEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the

@@ -19,10 +19,10 @@ type AuditConsumer interface {
 }
 
 // NewAudit returns the inbox of consumer "audit" on store, for a subscriber to hand messages to.
-func NewAudit(store *Store, c AuditConsumer, opts ...inbox.Option) *inbox.Inbox[pgx.Tx] {
+func NewAudit(store *Store, c AuditConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("audit", store, map[string]inbox.Route[pgx.Tx]{
 		"door.opened@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, _ *outbox.Message, e DoorOpenedV1) error {
 			return c.HandleDoorOpenedV1(ctx, tx, e)
 		}),
-	}, opts...)
+	})
 }

@@ -22,7 +22,7 @@ type BillingConsumer interface {
 }
 
 // NewBilling returns the inbox of consumer "billing" on store, for a subscriber to hand messages to.
-func NewBilling(store *Store, c BillingConsumer, opts ...inbox.Option) *inbox.Inbox[pgx.Tx] {
+func NewBilling(store *Store, c BillingConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("billing", store, map[string]inbox.Route[pgx.Tx]{
 		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
 			return c.HandleOrderPlacedV1(ctx, tx, e, BillingEmitter{tx: tx, causation: m.ID})
@@ -30,7 +30,7 @@ func NewBilling(store *Store, c BillingConsumer, opts ...inbox.Option) *inbox.In
 		"order.placed@2": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV2) error {
 			return c.HandleOrderPlacedV2(ctx, tx, e, BillingEmitter{tx: tx, causation: m.ID})
 		}),
-	}, opts...)
+	})
 }
 
 // BillingEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the

@@ -39,12 +39,12 @@ type ReaderConsumer interface {
 }
 
 // NewReader returns the inbox of consumer "reader" on store, for a subscriber to hand messages to.
-func NewReader(store *Store, c ReaderConsumer, opts ...inbox.Option) *inbox.Inbox[pgx.Tx] {
+func NewReader(store *Store, c ReaderConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("reader", store, map[string]inbox.Route[pgx.Tx]{
 		"thing.done@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e ThingDoneV1) error {
 			return c.HandleThingDoneV1(ctx, tx, e, ReaderEmitter{tx: tx, causation: m.ID})
 		}),
-	}, opts...)
+	})
 }
 
 // ReaderEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the

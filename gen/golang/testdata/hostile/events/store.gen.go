@@ -308,7 +308,6 @@ func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) 
 	if err != nil {
 		return 0, fmt.Errorf("inbox: redispatch: %w", err)
 	}
-	doorbell.Ring()
 	return int(n), nil
 }
 
