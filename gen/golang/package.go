@@ -21,7 +21,7 @@ func (g *generator) packageSource() source {
 	if len(g.catalogue.Events) > 0 {
 		s.declarations = append(s.declarations, enqueueOne(), g.queueOne())
 	}
-	s.declarations = append(s.declarations, g.insertParams())
+	s.declarations = append(s.declarations, g.insertParams(), texts())
 	return s
 }
 
@@ -220,14 +220,43 @@ func justE() jen.Code { return jen.Index().Add(outbox("Event")).Values(jen.Id("e
 //
 //	func insertParams(r outbox.Rows) outboxdb.InsertEventsParams {
 //		return outboxdb.InsertEventsParams{
-//			Ids: r.IDs, Shards: r.Shards, …
+//			Ids: texts(r.IDs), Shards: r.Shards, …
 //		}
 //	}
 func (g *generator) insertParams() jen.Code {
 	return jen.Func().Id("insertParams").Params(jen.Id("r").Add(outbox("Rows"))).Add(g.outboxdb("InsertEventsParams")).
 		Block(jen.Return(g.outboxdb("InsertEventsParams").Add(valueLines(
-			jen.List(pair("Ids", selector("r", "IDs")), sameNamed("r", "Shards", "Types", "Versions", "Topics", "Keys")),
+			jen.List(pair("Ids", textsOf("r", "IDs")), sameNamed("r", "Shards", "Types", "Versions", "Topics", "Keys")),
 			sameNamed("r", "Payloads", "ContentTypes", "Headers"),
-			pair("CausationIds", selector("r", "CausationIDs")),
+			pair("CausationIds", textsOf("r", "CausationIDs")),
 		))))
+}
+
+// textsOf makes:
+//
+//	texts(r.IDs)
+func textsOf(first string, rest ...string) jen.Code {
+	return jen.Id("texts").Call(selector(first, rest...))
+}
+
+// texts makes:
+//
+//	// texts returns ids as text, which pgx can send in each of its modes.
+//	func texts(ids []outbox.ID) []string {
+//		list := make([]string, len(ids))
+//		for i, id := range ids {
+//			list[i] = id.String()
+//		}
+//		return list
+//	}
+func texts() jen.Code {
+	strings := jen.Index().String()
+	return comment("texts returns ids as text, which pgx can send in each of its modes.").Line().
+		Func().Id("texts").Params(jen.Id("ids").Index().Add(outbox("ID"))).Add(strings).Block(
+		jen.Id("list").Op(":=").Make(strings, jen.Len(jen.Id("ids"))),
+		jen.For(jen.List(jen.Id("i"), jen.Id("id")).Op(":=").Range().Id("ids")).Block(
+			jen.Id("list").Index(jen.Id("i")).Op("=").Id("id").Dot("String").Call(),
+		),
+		jen.Return(jen.Id("list")),
+	)
 }

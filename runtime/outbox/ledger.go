@@ -44,6 +44,7 @@ type shard struct {
 	top     int64 // the highest seq seen
 	flight  map[int64]*event
 	skipped map[int64]struct{} // seen behind the floor, and left alone
+	passed  map[int64]string   // due, but behind their key's head: the key of each
 	lanes   map[string]*lane
 	busy    bool // the last read was cut off: there is more
 	leaving bool
@@ -122,7 +123,7 @@ func (l *ledger) own(owned []Ownership, suspectSeq int64, suspects int) {
 	for _, o := range owned {
 		s := &shard{
 			Ownership: o,
-			flight:    map[int64]*event{}, skipped: map[int64]struct{}{}, lanes: map[string]*lane{},
+			flight:    map[int64]*event{}, skipped: map[int64]struct{}{}, passed: map[int64]string{}, lanes: map[string]*lane{},
 			busy: true,
 		}
 		if o.Suspect {

@@ -334,7 +334,7 @@ func (m *model) readDue() {
 	if !ok {
 		return
 	}
-	known := m.ledger.seqsInFlight()
+	known := m.ledger.knownDue()
 	m.then(func() {
 		rows := m.visible(func(r *modelRow) bool {
 			for _, read := range p.due {

@@ -82,14 +82,23 @@ func (s *shard) known(seqs []int64) []int64 {
 	return seqs
 }
 
-// seqsInFlight returns what a read of due events must leave out: it is known, and perhaps settled before the read returns.
-func (l *ledger) seqsInFlight() []int64 {
+// knownDue returns what a read of due events must leave out: what is in flight, and perhaps settled before the read returns;
+// and what waits behind its key's head, which would stand in the way of the heads.
+func (l *ledger) knownDue() []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seqs := make([]int64, 0, l.inFlight)
 	for _, s := range l.shards {
 		for seq := range s.flight {
 			seqs = append(seqs, seq)
+		}
+		for seq, key := range s.passed {
+			switch lane := s.lanes[key]; {
+			case !lane.held():
+				delete(s.passed, seq)
+			case lane.head != seq:
+				seqs = append(seqs, seq)
+			}
 		}
 	}
 	return seqs
@@ -304,6 +313,8 @@ func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool) (acce
 		if m.Key == "" || lane != nil && lane.head == m.Seq && len(lane.queue) == 0 {
 			l.fly(lane, m, charged[m.Seq])
 			accepted++
+		} else if lane.held() {
+			s.passed[m.Seq] = m.Key
 		}
 	}
 	return accepted

@@ -11,15 +11,17 @@ const (
 	dueInterval = 100 * time.Millisecond
 )
 
-// read reads until ctx ends, or (once) until there is nothing to do. It reads again at once while there is more, and waits
-// ever longer while there is nothing, up to the PollInterval.
-func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) {
+// read reads until ctx ends, or (once) until there is nothing to do or a read fails. It reads again at once while there is
+// more, and waits ever longer while there is nothing, up to the PollInterval.
+func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) error {
 	bell, stop := s.store.Doorbell().Wait()
 	defer stop()
 	poll := pollMin
 	for ctx.Err() == nil {
 		progress, err := s.cycle(ctx)
 		switch {
+		case err != nil && ctx.Err() == nil && once:
+			return err
 		case err != nil && ctx.Err() == nil:
 			s.config.Logger.Warn("outbox: reading failed", "error", err)
 			poll = max(poll, s.config.PollInterval/4)
@@ -27,7 +29,7 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) {
 			poll = pollMin
 			continue
 		case once && s.ledger.idle():
-			return
+			return nil
 		}
 		timer := time.NewTimer(poll)
 		select {
@@ -42,6 +44,7 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) {
 		}
 		timer.Stop()
 	}
+	return nil
 }
 
 // cycle reads once what is new, what is due and what is held no longer, and reports whether it put anything in flight.
@@ -94,7 +97,7 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 		return 0, nil
 	}
 	s.dueRead = time.Now()
-	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.seqsInFlight())
+	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.knownDue())
 	if err != nil {
 		return 0, err
 	}

@@ -54,7 +54,7 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 		workers.Go(func() { s.publish(life) })
 	}
 	settler.Go(func() { s.settle(life, settling) })
-	s.read(reading, rings, once)
+	failed := s.read(reading, rings, once)
 
 	s.ledger.drain()
 	grace := time.AfterFunc(2*s.config.PublishTimeout, func() { end(errDrainTimeout) })
@@ -69,7 +69,7 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 		s.counters.leasesLost.Add(1)
 		return cause
 	}
-	return s.leave(ctx)
+	return errors.Join(failed, s.leave(ctx))
 }
 
 var errDrainTimeout = errors.New("outbox: not drained in time")

@@ -5,7 +5,7 @@
 CREATE TABLE "outbox" (
     -- Columns are filled in this order. A transaction has its id before the event has its seq: the relay relies on it.
     xid          xid8        NOT NULL DEFAULT pg_current_xact_id(),
-    seq          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY (CACHE 1),
+    seq          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME "outbox_seq" CACHE 1),
     shard        integer     NOT NULL,
     id           uuid        NOT NULL,
     type         text        NOT NULL,
@@ -119,11 +119,16 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(2287066089789318039) THEN
         RETURN;
     END IF;
+    -- Old rows that no partition took are deleted in chunks, before anything that may lack a right.
+    DELETE FROM "outbox_sent_default" WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM "outbox_sent_default" WHERE sent_at < now() - retention LIMIT 50000));
     FOR day IN SELECT current_date + n FROM generate_series(0, 2) AS n LOOP
         part := 'outbox_sent_' || to_char(day, 'YYYYMMDD');
         IF retention > interval '0' AND to_regclass('' || quote_ident(part)) IS NULL
            -- Rows of that day which the default partition holds already stay there.
            AND NOT EXISTS (SELECT FROM "outbox_sent_default" WHERE sent_at >= day AND sent_at < day + 1) THEN
+            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with them.
+            LOCK TABLE "outbox_sent" IN ACCESS EXCLUSIVE MODE;
             EXECUTE format('CREATE TABLE %s%I PARTITION OF "outbox_sent" FOR VALUES FROM (%L) TO (%L)',
                 '', part, day::timestamptz, (day + 1)::timestamptz);
         END IF;
@@ -133,10 +138,9 @@ BEGIN
         WHERE i.inhparent = '"outbox_sent"'::regclass AND c.relname ~ '_[0-9]{8}$'
           AND to_date(right(c.relname, 8), 'YYYYMMDD') + 1 <= (now() - retention)::date
     LOOP
+        LOCK TABLE "outbox_sent" IN ACCESS EXCLUSIVE MODE;
         EXECUTE format('DROP TABLE %s%I', '', part);
     END LOOP;
-    DELETE FROM "outbox_sent_default" WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM "outbox_sent_default" WHERE sent_at < now() - retention LIMIT 5000));
 END
 $maintain$;
 -- +goose StatementEnd

@@ -78,8 +78,17 @@ func queueOne(ctx context.Context, batch *pgx.Batch, e outbox.Event, opts []outb
 
 func insertParams(r outbox.Rows) outboxdb.InsertEventsParams {
 	return outboxdb.InsertEventsParams{
-		Ids: r.IDs, Shards: r.Shards, Types: r.Types, Versions: r.Versions, Topics: r.Topics, Keys: r.Keys,
+		Ids: texts(r.IDs), Shards: r.Shards, Types: r.Types, Versions: r.Versions, Topics: r.Topics, Keys: r.Keys,
 		Payloads: r.Payloads, ContentTypes: r.ContentTypes, Headers: r.Headers,
-		CausationIds: r.CausationIDs,
+		CausationIds: texts(r.CausationIDs),
 	}
+}
+
+// texts returns ids as text, which pgx can send in each of its modes.
+func texts(ids []outbox.ID) []string {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = id.String()
+	}
+	return list
 }

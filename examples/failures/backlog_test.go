@@ -1,0 +1,166 @@
+package failures_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events/outboxdb"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// backlog inserts n pending events with payloads of about size bytes, spread over all shards.
+func (w *world) backlog(n, size int) {
+	w.Helper()
+	w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
+		SELECT i % 16, gen_random_uuid(), 'thing.happened', 1, 'things', 'key ' || i % 480,
+			convert_to('{"entity":"' || repeat('x', $2::integer) || '","n":' || i || '}', 'UTF8'), 'application/json'
+		FROM generate_series(1, $1::integer) AS i`, n, size)
+	w.exec(`ANALYZE outbox`)
+}
+
+// watched is a store that notes what the relay asks of it and has in memory.
+type watched struct {
+	*events.Store
+	events, bytes         atomic.Int64 // read, and not settled yet
+	mostEvents, mostBytes int64
+
+	mu    sync.Mutex
+	sizes map[outbox.Position]int64
+	last  []outbox.ShardRead
+	known []int64
+}
+
+func watch(store *events.Store) *watched {
+	return &watched{Store: store, sizes: map[outbox.Position]int64{}}
+}
+
+func (s *watched) Read(ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+	m, err := s.Store.Read(ctx, r, known, maxBytes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.known = r, known
+	for i := range m {
+		if s.sizes[m[i].Position] == 0 {
+			s.sizes[m[i].Position] = int64(len(m[i].Payload))
+			s.mostEvents = max(s.mostEvents, s.events.Add(1))
+			s.mostBytes = max(s.mostBytes, s.bytes.Add(int64(len(m[i].Payload))))
+		}
+	}
+	return m, err
+}
+
+func (s *watched) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, at []outbox.Position) (int, error) {
+	n, err := s.Store.Published(ctx, relay, owned, at)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range at {
+		s.events.Add(-1)
+		s.bytes.Add(-s.sizes[p])
+	}
+	return n, err
+}
+
+func (s *watched) lastRead() ([]outbox.ShardRead, []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.known
+}
+
+// TestABacklogIsReadInBoundedPieces drains what would be 800 MB at once.
+func TestABacklogIsReadInBoundedPieces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const pending, payload = 200_000, 4000
+	w.backlog(pending, payload)
+	store := watch(w.store)
+	c := quick()
+	c.MaxInFlight, c.MaxInFlightBytes = 1000, 1<<20
+	var published atomic.Int64
+	relay, stop := w.run(store, publisherFunc(func(context.Context, *outbox.Message) error {
+		published.Add(1)
+		return nil
+	}), c)
+	heap := uint64(0)
+	w.eventually("a good part is published", func() bool {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		heap = max(heap, m.HeapAlloc)
+		if n := relay.Stats().InFlight; n > c.MaxInFlight {
+			t.Fatalf("%d events in flight, want at most %d", n, c.MaxInFlight)
+		}
+		return published.Load() > pending/10
+	})
+	stop()
+	// Of each of 16 shards one event may be read that no longer fits.
+	if limit := int64(c.MaxInFlightBytes + 16*(payload+50)); store.mostBytes > limit || store.mostBytes < limit/4 {
+		t.Errorf("at most %d bytes were in memory, want %d at most, and not much less", store.mostBytes, limit)
+	}
+	if store.mostEvents > int64(c.MaxInFlight) {
+		t.Errorf("at most %d events were in memory, want %d at most", store.mostEvents, c.MaxInFlight)
+	}
+	if heap > 200<<20 {
+		t.Errorf("the heap grew to %d MB", heap>>20)
+	}
+}
+
+// TestAnOldSnapshotDoesNotMakeReadsSlow drains events while an old snapshot keeps the server from removing what is deleted, and then
+// looks at what the relay's read costs the server.
+func TestAnOldSnapshotDoesNotMakeReadsSlow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.backlog(20_000, 100)
+	dump, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	w.must(err)
+	defer func() { _ = dump.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = dump.Exec(t.Context(), `CREATE TABLE forgotten ()`) // the session even has a transaction id
+	w.must(err)
+
+	store := watch(w.store)
+	w.run(store, publisherFunc(func(context.Context, *outbox.Message) error { return nil }), quick())
+	w.eventually("all is published", func() bool { return w.pending() == 0 })
+	fromStart := w.readCost(startOf(store.lastRead()))
+	cost := 0
+	w.eventually("reads begin where the last ended", func() bool {
+		cost = w.readCost(store.lastRead())
+		return cost*10 < fromStart
+	})
+	t.Logf("a read touches %d pages, and %d from the start", cost, fromStart)
+}
+
+func startOf(reads []outbox.ShardRead, _ []int64) ([]outbox.ShardRead, []int64) {
+	reads = append([]outbox.ShardRead(nil), reads...)
+	for i := range reads {
+		reads[i].After = 0
+	}
+	return reads, nil
+}
+
+// readCost returns how many pages the server touches for a read.
+func (w *world) readCost(reads []outbox.ShardRead, known []int64) int {
+	w.Helper()
+	var shards, limits []int32
+	var afters []int64
+	for _, r := range reads {
+		shards, afters, limits = append(shards, r.Shard), append(afters, r.After), append(limits, int32(r.Limit))
+	}
+	// The parameters in the order of outboxdb.ReadShards.
+	text := query[string](w, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+outboxdb.ReadShards, shards, afters, limits, known, 1<<20)
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	w.must(json.Unmarshal([]byte(text), &plans))
+	if len(plans) != 1 {
+		w.Fatal(fmt.Sprint("no plan in ", text))
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}

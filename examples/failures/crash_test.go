@@ -1,0 +1,179 @@
+package failures_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// The environment of a relay in a process of its own: this test's binary once more.
+const (
+	envBehaviour = "FAILURES_BEHAVIOUR"
+	envDatabase  = "FAILURES_DATABASE"
+)
+
+// behaviours are what a relay's process does with an event. It has been written to standard output before.
+var behaviours = map[string]func(ctx context.Context, m *outbox.Message) error{
+	"die of the poison": func(_ context.Context, m *outbox.Message) error {
+		if m.Key == "poison" {
+			return killMyself()
+		}
+		return nil
+	},
+	"hang": func(ctx context.Context, _ *outbox.Message) error { <-ctx.Done(); return ctx.Err() },
+}
+
+// killMyself ends this process as the kernel does when it is out of memory.
+func killMyself() error {
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := self.Kill(); err != nil {
+		return err
+	}
+	select {}
+}
+
+const (
+	crashLease    = 600 * time.Millisecond
+	crashAttempts = 3
+)
+
+func crashing() outbox.Config {
+	c := quick()
+	c.Lease, c.PublishTimeout, c.MaxAttempts = crashLease, crashLease/3, crashAttempts
+	return c
+}
+
+func TestMain(m *testing.M) {
+	if behave, ok := behaviours[os.Getenv(envBehaviour)]; ok {
+		if err := relayProcess(behave); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// relayProcess runs a relay until standard input ends, as it does with the test.
+func relayProcess(behave func(context.Context, *outbox.Message) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	pool, err := pgxpool.New(ctx, os.Getenv(envDatabase))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	relay, err := outbox.NewRelay(events.NewStore(pool), publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+		fmt.Println(m.ID)
+		return behave(ctx, m)
+	}), crashing())
+	if err != nil {
+		return err
+	}
+	return relay.Run(ctx)
+}
+
+// process is a relay's process.
+type process struct {
+	cmd   *exec.Cmd
+	begun chan string   // the events that it began to publish
+	ended chan struct{} // closed with it
+}
+
+func (w *world) startProcess(behaviour string) *process {
+	w.Helper()
+	p := &process{cmd: exec.Command(os.Args[0]), begun: make(chan string, 1000), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), envBehaviour+"="+behaviour, envDatabase+"="+w.url)
+	p.cmd.Stderr = os.Stderr
+	stdin, err := p.cmd.StdinPipe()
+	w.must(err)
+	stdout, err := p.cmd.StdoutPipe()
+	w.must(err)
+	w.must(p.cmd.Start())
+	go func() {
+		defer close(p.ended)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			p.begun <- lines.Text()
+		}
+		_ = p.cmd.Wait()
+	}()
+	w.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		_ = stdin.Close()
+	})
+	return p
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// TestAnEventThatKillsTheProcessBecomesADeadLetter kills a process per attempt, and then lets all others through.
+func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	list := []outbox.Event{thing("poison", 1)}
+	for n := range 10 {
+		list = append(list, thing(fmt.Sprint("bystander ", n), 1), events.StrayHappenedV1{N: int64(n)})
+	}
+	ids := w.enqueue(list...)
+	dead := func() int { return query[int](w, `SELECT count(*) FROM outbox_dead`) }
+	deaths := 0
+	for ; dead() == 0 && deaths < 3*crashAttempts; deaths++ {
+		p := w.startProcess("die of the poison")
+		w.eventually("the process dies, or the event is dead", func() bool { return p.hasEnded() || dead() > 0 })
+	}
+	w.run(w.store, &outboxtest.RecordingPublisher{}, crashing())
+	w.eventually("all others are published", func() bool { return w.pending() == 0 })
+	letters, err := w.store.ListDead(t.Context(), 10)
+	w.must(err)
+	w.equal("dead letters", len(letters), 1)
+	w.equal("the dead", fmt.Sprint(letters[0].ID, letters[0].Attempts), fmt.Sprint(ids[0], crashAttempts))
+	t.Logf("after %d processes: %s", deaths, letters[0].Error)
+}
+
+// TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds kills a relay between publish and settle.
+func TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.startProcess("hang")
+	w.eventually("it owns all shards", func() bool {
+		return query[int](w, `SELECT count(*) FROM outbox_shard WHERE relay IS NOT NULL`) == 16
+	})
+	ids := w.enqueue(thing("a", 1), thing("b", 1), thing("c", 1))
+	select {
+	case <-p.begun:
+	case <-time.After(patience):
+		t.Fatal("the process publishes nothing")
+	}
+	recording := &outboxtest.RecordingPublisher{}
+	w.run(w.store, recording, crashing())
+	w.must(p.cmd.Process.Kill())
+	killed := time.Now()
+	w.published(recording, len(ids))
+	if d := time.Since(killed); d > 10*time.Second {
+		t.Errorf("it took %v, with leases of %v", d, crashLease)
+	}
+}

@@ -1,0 +1,162 @@
+package failures_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// TestCommitsOfProducersWaitForNoNotify holds the lock that NOTIFY takes in each commit, one in the whole database: a session that has
+// notified waits for a standby that does not exist.
+func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
+	t.Parallel()
+	w := ownServer(t)
+	w.exec(`ALTER SYSTEM SET synchronous_standby_names = 'nobody'`)
+	w.exec(`SELECT pg_reload_conf()`)
+	w.eventually("the standby is waited for", func() bool { return query[string](w, `SHOW synchronous_standby_names`) == "nobody" })
+	release := w.holdNotifyLock()
+	defer release()
+
+	timely := connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "1s" })
+	notifying := func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `SELECT pg_notify('outbox', '')`)
+		return err
+	}
+	var refused *pgconn.PgError
+	if err := pgx.BeginFunc(t.Context(), timely, notifying); !errors.As(err, &refused) || refused.Code != "55P03" {
+		t.Fatalf("a commit with a notification: got %v, want a lock timeout", err)
+	}
+	recording := &outboxtest.RecordingPublisher{}
+	w.run(w.store, recording, quick()) // which notifies, and waits
+	for n := range 50 {
+		w.must(pgx.BeginFunc(t.Context(), timely, func(tx pgx.Tx) error {
+			_, err := events.Enqueue(t.Context(), tx, thing("a", n))
+			return err
+		}))
+	}
+	w.published(recording, 50)
+}
+
+// ownServer is a database on a server that the test may configure.
+func ownServer(t *testing.T) *world {
+	t.Helper()
+	if os.Getenv("OUTBOXGEN_TEST_POSTGRES_URL") != "" {
+		t.Skip("the server that OUTBOXGEN_TEST_POSTGRES_URL names is not the test's to configure")
+	}
+	postgresenv.Shared(t) // skips, or fails, where there is none
+	server, err := postgresenv.Start(t.Context(), postgresenv.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Stop() })
+	db, err := server.CreateDatabase(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return worldAt(t, db.URL)
+}
+
+// holdNotifyLock returns once a session holds the lock, and cannot end its commit.
+func (w *world) holdNotifyLock() (release func()) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.url)
+	w.must(err)
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = conn.Exec(ctx, `SET synchronous_commit = on; CREATE TABLE wal (); NOTIFY outbox`)
+	}()
+	w.eventually("the lock is held", func() bool {
+		return query[bool](w, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND granted
+			AND classid = 'pg_database'::regclass AND objid = 0 AND mode = 'AccessExclusiveLock')`)
+	})
+	return func() {
+		cancel()
+		<-done
+		_ = conn.Close(context.Background())
+	}
+}
+
+// listenerPid returns the session that listens, or 0.
+func (w *world) listenerPid() int {
+	return query[int](w, `SELECT COALESCE(max(pid), 0) FROM pg_stat_activity
+		WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle'`)
+}
+
+// insertElsewhere commits an event like another process, which rings no doorbell in this one.
+func (w *world) insertElsewhere(key string) {
+	w.Helper()
+	w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
+		VALUES (0, $1, 'thing.happened', 1, 'things', $2, '{}', 'application/json')`, uuid.NewString(), key)
+}
+
+func TestTheListenerSitsInNoTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began, goOn := make(chan struct{}, 1), make(chan struct{})
+	defer close(goOn)
+	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		<-goOn
+		return nil
+	}), quick())
+	w.eventually("the relay listens", func() bool { return relay.Stats().Listening && w.listenerPid() != 0 })
+	w.enqueue(thing("a", 1), thing("b", 1))
+	<-began // and takes its time
+	for range 100 {
+		w.must(w.store.Notify(t.Context()))
+		w.equal("the listener's transaction", query[string](w, `SELECT COALESCE(xact_start::text, backend_xmin::text, 'none')
+			FROM pg_stat_activity WHERE pid = $1`, w.listenerPid()), "none")
+	}
+}
+
+func TestAListenerThatLosesItsConnectionListensAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	recording := &outboxtest.RecordingPublisher{}
+	c := quick()
+	c.PollInterval = 10 * patience // so that nothing is found but by the doorbell
+	relay, _ := w.run(w.store, recording, c)
+	for n := range 3 {
+		w.eventually("the relay listens", func() bool { return relay.Stats().Listening && w.listenerPid() != 0 })
+		w.insertElsewhere(fmt.Sprint("key ", n))
+		w.must(w.store.Notify(t.Context()))
+		w.published(recording, n+1)
+		pid := w.listenerPid()
+		w.exec(`SELECT pg_terminate_backend($1)`, pid)
+		w.eventually("another session listens", func() bool { return w.listenerPid() != pid })
+	}
+}
+
+// deaf is a store whose listener always fails.
+type deaf struct{ *events.Store }
+
+func (deaf) Listen(context.Context, func(), func()) error { return errors.New("no connection") }
+
+func TestPollingFindsEventsWhileNobodyListens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	recording := &outboxtest.RecordingPublisher{}
+	relay, _ := w.run(deaf{w.store}, recording, quick())
+	for n := range 20 {
+		w.insertElsewhere(fmt.Sprint("key ", n))
+		w.published(recording, n+1)
+		w.eventually("the relay has nothing to do", func() bool { return w.pending() == 0 && relay.Stats().InFlight == 0 })
+	}
+	w.equal("listening", relay.Stats().Listening, false)
+}

@@ -1,0 +1,191 @@
+package failures_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// delivery is an event as a broker delivers it.
+func delivery() *outbox.Message {
+	return &outbox.Message{ID: uuid.New(), Type: "thing.happened", Version: 1, Payload: []byte(`{"entity":"a","n":1}`)}
+}
+
+// consumer returns the inbox of a consumer of any name, which leaves an effect that nothing else keeps from happening twice.
+func (w *world) consumer(name string, then func(ctx context.Context) error) *inbox.Inbox[pgx.Tx] {
+	w.Helper()
+	w.exec(`CREATE TABLE IF NOT EXISTS effect (consumer text, event_id uuid)`)
+	return inbox.New[pgx.Tx](name, w.store, map[string]inbox.Route[pgx.Tx]{
+		"thing.happened@1": func(ctx context.Context, tx pgx.Tx, m *outbox.Message) error {
+			if _, err := tx.Exec(ctx, `INSERT INTO effect VALUES ($1, $2)`, name, m.ID.String()); err != nil {
+				return err
+			}
+			return then(ctx)
+		},
+	})
+}
+
+func (w *world) effects() int { return query[int](w, `SELECT count(*) FROM effect`) }
+
+func nothing(context.Context) error { return nil }
+
+func TestASecondConsumerAppliesTheEventToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := delivery()
+	for _, name := range []string{"billing", "shipping"} {
+		c := w.consumer(name, nothing)
+		for _, want := range []inbox.Outcome{inbox.Applied, inbox.Repeated} {
+			outcome, err := c.Handle(t.Context(), m)
+			w.must(err)
+			w.equal("outcome for "+name, outcome, want)
+		}
+	}
+	w.equal("effects", w.effects(), 2)
+}
+
+// TestADeliveryWaitsForNoOther delivers an event while another delivery of it is being handled.
+func TestADeliveryWaitsForNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began, goOn := make(chan struct{}), make(chan struct{})
+	slow := w.consumer("stock", func(context.Context) error { close(began); <-goOn; return nil })
+	// Any wait for a lock is an error here, however short.
+	w.store = events.NewStore(connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "1ms" }))
+	fast := w.consumer("stock", nothing)
+	m := delivery()
+	done := make(chan error, 1)
+	go func() {
+		_, err := slow.Handle(context.WithoutCancel(t.Context()), m)
+		done <- err
+	}()
+	<-began
+	for range 20 {
+		if _, err := fast.Handle(t.Context(), m); !errors.Is(err, inbox.ErrInFlight) {
+			t.Errorf("while another is handled: got %v, want ErrInFlight", err)
+			break
+		}
+	}
+	close(goOn)
+	w.must(<-done)
+	outcome, err := fast.Handle(t.Context(), m)
+	w.must(err)
+	w.equal("outcome afterwards", outcome, inbox.Repeated)
+	w.equal("effects", w.effects(), 1)
+}
+
+// TestAStricterDefaultIsolationChangesNothing sets what some teams set for their whole database.
+func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.setting("default_transaction_isolation", level)
+			recording := &outboxtest.RecordingPublisher{}
+			for range 2 {
+				c := quick()
+				c.Lease, c.PublishTimeout = 3*time.Second, time.Second // so that shards change hands meanwhile
+				w.run(w.store, recording, c)
+			}
+			const n = 1000
+			var producers sync.WaitGroup
+			for p := range 4 {
+				producers.Go(func() { w.produceWithRetries(fmt.Sprint("key ", p), n/4) })
+			}
+			producers.Wait()
+			w.once(w.published(recording, n), n)
+			w.eventually("all is settled", func() bool { return w.pending() == 0 })
+			w.storm()
+		})
+	}
+}
+
+// setting changes a default of the test's database, for all connections from now on.
+func (w *world) setting(name, value string) {
+	w.Helper()
+	w.exec(fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = %%L', current_database(), '%s'); END $$", name, value))
+	w.pool = connect(w.T, w.url)
+	w.store = events.NewStore(w.pool)
+	w.equal(name, query[string](w, "SHOW "+name), value)
+}
+
+// produceWithRetries repeats a transaction that cannot be serialised, as everybody has to who asks for that.
+func (w *world) produceWithRetries(key string, n int) {
+	for i := 0; i < n; {
+		err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
+			_, err := events.Enqueue(w.Context(), tx, thing(key, i))
+			return err
+		})
+		if err == nil {
+			i++
+		} else if !isCode(err, "40001") {
+			w.Error(err)
+			return
+		}
+	}
+}
+
+// storm delivers one event eight times at once, again and again until all have seen it applied.
+func (w *world) storm() {
+	w.Helper()
+	c := w.consumer("stock", nothing)
+	m := delivery()
+	var deliveries sync.WaitGroup
+	for range 8 {
+		deliveries.Go(func() {
+			for {
+				_, err := c.Handle(w.Context(), m)
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, inbox.ErrInFlight) {
+					w.Error(err)
+					return
+				}
+			}
+		})
+	}
+	deliveries.Wait()
+	w.equal("effects", w.effects(), 1)
+}
+
+// TestADuplicateMakesWhatItsEventCausedDue: the first delivery was committed, and what it enqueued waits for a retry of an hour.
+func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	consumer := events.NewWitness(w.store, emitting{})
+	m := delivery()
+	_, err := consumer.Handle(t.Context(), m)
+	w.must(err)
+	var published outboxtest.RecordingPublisher
+	c := quick()
+	c.BackoffMin, c.BackoffMax = time.Hour, time.Hour
+	refusals := make(chan struct{}, 1)
+	refusals <- struct{}{}
+	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published, Decide: func(*outbox.Message) outboxtest.Fault {
+		select {
+		case <-refusals:
+			return outboxtest.Refuse
+		default:
+			return outboxtest.Deliver
+		}
+	}}, c)
+	w.eventually("it is put off", func() bool { return relay.Stats().Retried == 1 })
+	w.exec(`UPDATE outbox SET available_at = available_at + interval '1 hour'`) // however little the jitter was
+	outcome, err := consumer.Handle(t.Context(), m)
+	w.must(err)
+	w.equal("outcome", outcome, inbox.Repeated)
+	w.equal("its cause", w.published(&published, 1)[0].CausationID, m.ID)
+}

@@ -1,0 +1,162 @@
+package failures_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	prefixed "github.com/outboxgen/outboxgen/examples/conformance/prefixed/events"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+func isCode(err error, code string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == code
+}
+
+// keepEvents commits events of the catalogue that keeps published ones.
+func (w *world) keepEvents(n int) {
+	w.Helper()
+	w.must(pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
+		list := make([]outbox.Event, n)
+		for i := range list {
+			list[i] = prefixed.ThingHappenedV1{Entity: fmt.Sprint("key ", i%7), N: int64(i)}
+		}
+		_, err := prefixed.Enqueue(w.Context(), tx, list...)
+		return err
+	}))
+}
+
+// relayAll publishes all that is pending, once, without a janitor.
+func (w *world) relayAll(store outbox.Store) outbox.Stats {
+	w.Helper()
+	relay, err := outbox.NewRelay(store, &outboxtest.RecordingPublisher{}, quick())
+	w.must(err)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	s, err := relay.RunOnce(ctx)
+	w.must(err)
+	return s
+}
+
+// partitions returns the names of the partitions by day, in their order, as days from today.
+func (w *world) partitions() string {
+	w.Helper()
+	return query[string](w, `SELECT COALESCE(string_agg((to_date(right(c.relname, 8), 'YYYYMMDD') - (now() AT TIME ZONE 'UTC')::date)::text, ' '
+		ORDER BY c.relname), '') FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = 'messaging.app_outbox_sent'::regclass AND c.relname ~ '_[0-9]{8}$'`)
+}
+
+func (w *world) addPartition(daysFromNow int) {
+	w.Helper()
+	w.exec(fmt.Sprintf(`DO $$ DECLARE day date := (now() AT TIME ZONE 'UTC')::date + %d; BEGIN
+		EXECUTE format('CREATE TABLE messaging.%%I PARTITION OF messaging.app_outbox_sent FOR VALUES FROM (%%L) TO (%%L)',
+			'app_outbox_sent_' || to_char(day, 'YYYYMMDD'), day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
+	END $$`, daysFromNow))
+}
+
+func TestWithoutAPartitionForTodayEventsAreSettledAllTheSame(t *testing.T) {
+	t.Parallel()
+	w, store := retaining(t)
+	w.equal("partitions", w.partitions(), "")
+	w.keepEvents(100)
+	w.equal("published", w.relayAll(store).Published, 100)
+	w.equal("kept", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 100)
+	w.must(store.Maintain(t.Context())) // which cannot make one for today any more
+	w.equal("partitions", w.partitions(), "1 2")
+	w.keepEvents(1)
+	w.equal("published", w.relayAll(store).Published, 1)
+}
+
+func TestPartitionsAreMadeAheadAndDroppedAfterTheRetention(t *testing.T) {
+	t.Parallel()
+	w, store := retaining(t)
+	for _, day := range []int{-30, -3, -2, -1} { // the retention is a day
+		w.addPartition(day)
+	}
+	w.must(store.Maintain(t.Context()))
+	w.equal("partitions", w.partitions(), "-1 0 1 2")
+	w.keepEvents(10)
+	w.equal("published", w.relayAll(store).Published, 10)
+	w.equal("kept in the partition of today", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), 10)
+	w.equal("kept in the default one", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 0)
+}
+
+// TestJanitorsDoNotDeadlock has four begin at the same moment, while events are settled into the partitions that they make.
+func TestJanitorsDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	w, store := retaining(t)
+	relay, _ := w.run(store, &outboxtest.RecordingPublisher{}, quick())
+	w.eventually("the relay's own has been there", func() bool { return w.partitions() == "0 1 2" })
+	const events, rounds = 1500, 15
+	for n := range rounds {
+		w.addPartition(-30 - 2*n)
+		w.addPartition(-31 - 2*n)
+		var janitors sync.WaitGroup
+		for range 4 {
+			janitors.Go(func() {
+				if err := store.Maintain(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		w.keepEvents(events / rounds)
+		janitors.Wait()
+	}
+	w.eventually("all is settled", func() bool { return relay.Stats().Published == events })
+	w.must(store.Maintain(t.Context()))
+	w.equal("old partitions are left", strings.Contains(w.partitions(), "-3"), false)
+	w.equal("kept", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), events)
+}
+
+// TestTheRelaysRoleNeedsNoRightToCreateTables works as a role that may change rows and look at the sequence, and nothing else.
+func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
+	t.Parallel()
+	w, _ := retaining(t)
+	role := "outboxgen_test_" + strings.ToLower(rand.Text()[:12])
+	w.exec(`CREATE ROLE ` + role)
+	t.Cleanup(func() {
+		_, err := w.pool.Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		w.must(err)
+	})
+	w.exec(`GRANT USAGE ON SCHEMA messaging TO ` + role + `;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA messaging TO ` + role + `;
+		GRANT SELECT ON ALL SEQUENCES IN SCHEMA messaging TO ` + role)
+	w.addPartition(-30)
+	store := prefixed.NewStore(connect(t, w.url, func(c *pgxpool.Config) {
+		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, `SET ROLE `+role)
+			return err
+		}
+	}))
+	w.must(store.Maintain(t.Context()))
+	w.equal("partitions", w.partitions(), "0 1 2")
+	w.keepEvents(10)
+	w.equal("published", w.relayAll(store).Published, 10)
+}
+
+// TestCleaningUpGoesInChunks: what the default partition holds is deleted a little at a time, never in one long transaction.
+func TestCleaningUpGoesInChunks(t *testing.T) {
+	t.Parallel()
+	w, store := retaining(t)
+	const rows = 120_000
+	w.exec(`INSERT INTO messaging.app_outbox_sent (shard, seq, id, type, version, topic, key, payload, content_type, attempts, created_at, sent_at)
+		SELECT 0, n, gen_random_uuid(), 't', 1, 't', '', '', '', 0, now(), now() - interval '3 days' FROM generate_series(1, $1::integer) AS n`, rows)
+	left := rows
+	for calls := 0; left > 0; calls++ {
+		w.must(store.Maintain(t.Context()))
+		now := query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`)
+		if deleted := left - now; deleted <= 0 || deleted > 50_000 {
+			t.Fatalf("call %d deleted %d of %d rows, want some, and at most 50,000", calls+1, deleted, left)
+		}
+		left = now
+	}
+}

@@ -1,0 +1,81 @@
+package failures_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// TestTheLeaseIsRenewedWhileABatchTakesLonger publishes for several times the lease, while another relay waits for the shards.
+func TestTheLeaseIsRenewedWhileABatchTakesLonger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const n, each = 24, 100 * time.Millisecond
+	for i := range n {
+		w.enqueue(thing("a", i))
+	}
+	c := quick()
+	c.Lease, c.PublishTimeout = 600*time.Millisecond, 300*time.Millisecond
+	recording := &outboxtest.RecordingPublisher{}
+	slow := publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+		<-time.After(each) // what the test is about
+		return recording.Publish(ctx, m)
+	})
+	first, _ := w.run(w.store, slow, c)
+	w.published(recording, 1)
+	second, _ := w.run(w.store, slow, c)
+	w.published(recording, n)
+	w.eventually("all is settled", func() bool { return w.pending() == 0 })
+	w.once(recording.Messages(), n)
+	a, b := first.Stats(), second.Stats()
+	w.equal("leases lost, settles lost", fmt.Sprint(a.LeasesLost+b.LeasesLost, a.LostSettles+b.LostSettles), "0 0")
+}
+
+func TestALeaseThatOnePublishOutlastsIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := outbox.NewRelay(outboxtest.NewMemStore(1), &outboxtest.RecordingPublisher{},
+		outbox.Config{Lease: time.Second, PublishTimeout: time.Second})
+	if err == nil {
+		t.Error("a publish may take as long as the lease")
+	}
+}
+
+// TestOwnershipChangesNoRowWhileARelayWorks: dead versions of the few rows that everybody looks at cannot pile up.
+func TestOwnershipChangesNoRowWhileARelayWorks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	relay, _ := w.run(w.store, &outboxtest.RecordingPublisher{}, outbox.Config{Lease: time.Hour, Logger: silent()})
+	w.eventually("it owns all shards", func() bool { return relay.Stats().Shards == 16 })
+	rows := func() string {
+		return query[string](w, `SELECT string_agg(shard || ' ' || ctid::text, ' ' ORDER BY shard) FROM outbox_shard`) +
+			query[string](w, `SELECT string_agg(ctid::text, ' ') FROM outbox_relay`)
+	}
+	before := rows()
+	w.backlog(20_000, 100)
+	w.eventually("all is settled", func() bool { return relay.Stats().Published == 20_000 })
+	w.equal("where the rows of ownership are", rows(), before)
+}
+
+// TestRetriesAreSpreadOut refuses many events at the same moment.
+func TestRetriesAreSpreadOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const n = 200
+	var list []outbox.Event
+	for i := range n {
+		list = append(list, thing(fmt.Sprint("key ", i), 1))
+	}
+	w.enqueue(list...)
+	c := quick()
+	c.BackoffMin, c.BackoffMax = 10*time.Minute, time.Hour
+	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error { return outboxtest.ErrRefused }), c)
+	w.eventually("all are put off", func() bool { return relay.Stats().Retried == n })
+	minutes := query[int](w, `SELECT count(DISTINCT floor(extract(epoch FROM available_at - now()) / 60)) FROM outbox`)
+	if minutes < 8 {
+		t.Errorf("the next attempts of %d events fall into %d of 10 minutes", n, minutes)
+	}
+}

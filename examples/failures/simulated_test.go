@@ -1,0 +1,164 @@
+package failures_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// The tests in this file take minutes of a simulated clock, on the store in memory.
+
+const shards = 16
+
+// memory commits events to a store in memory.
+func memory(t *testing.T, list ...outbox.Event) (*outboxtest.MemStore, []outbox.ID) {
+	t.Helper()
+	store := outboxtest.NewMemStore(shards)
+	tx := store.Begin()
+	ids, err := tx.Enqueue(t.Context(), list)
+	if err := errors.Join(err, tx.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	return store, ids
+}
+
+// things returns n events of each of a number of keys.
+func things(keys, n int) (list []outbox.Event) {
+	for i := range n {
+		for k := range keys {
+			list = append(list, outboxtest.Event{Entity: fmt.Sprint("key ", k), N: int64(i + 1)})
+		}
+	}
+	return list
+}
+
+func TestABrokerThatIsDownFor20MinutesCostsNoAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ids := memory(t, things(20, 25)...)
+		w := &world{T: t}
+		var tries atomic.Int64
+		var up atomic.Bool
+		recording := &outboxtest.RecordingPublisher{}
+		c := outbox.Config{MaxAttempts: 2, Logger: silent()} // all else as in production
+		relay, stop := w.run(store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+			if !up.Load() {
+				tries.Add(1)
+				return outbox.Unreachable(errors.New("connection refused"))
+			}
+			return recording.Publish(ctx, m)
+		}), c)
+		time.Sleep(20 * time.Minute)
+		if s := relay.Stats(); s.Dead != 0 || !s.Open {
+			t.Fatalf("during the outage: got %+v, want no dead letter and an open breaker", s)
+		}
+		if n := tries.Load(); n < 20 || n > 1000 {
+			t.Fatalf("the broker was tried %d times in 20 minutes, want some dozens", n)
+		}
+		up.Store(true)
+		time.Sleep(time.Minute)
+		stop()
+		w.once(recording.Messages(), len(ids))
+		for _, m := range recording.Messages() {
+			w.equal("attempts charged", m.Attempts, 0)
+		}
+	})
+}
+
+// hiding hides one event from the relay from some time on, as if an operator had deleted its row.
+type hiding struct {
+	*outboxtest.MemStore
+	mu   sync.Mutex
+	gone outbox.ID
+}
+
+func (s *hiding) hide(id outbox.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = id
+}
+
+func (s *hiding) without(m []outbox.Message, err error) ([]outbox.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(m, func(m outbox.Message) bool { return m.ID == s.gone }), err
+}
+
+func (s *hiding) Read(ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+	return s.without(s.MemStore.Read(ctx, r, known, maxBytes))
+}
+
+func (s *hiding) ReadDue(ctx context.Context, r []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
+	return s.without(s.MemStore.ReadDue(ctx, r, known))
+}
+
+// ReadKeys is asked for one key only, for which it reads one event more and hands out no more than asked for.
+func (s *hiding) ReadKeys(ctx context.Context, r []outbox.KeyRead) ([]outbox.Message, error) {
+	limit := r[0].Limit
+	r = slices.Clone(r)
+	r[0].Limit++
+	m, err := s.without(s.MemStore.ReadKeys(ctx, r))
+	return m[:min(len(m), limit)], err
+}
+
+func TestAFailedEventThatIsDeletedByHandHoldsItsKeyNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, ids := memory(t, things(1, 3)...)
+		store := &hiding{MemStore: memory}
+		w := &world{T: t}
+		recording := &outboxtest.RecordingPublisher{}
+		relay, _ := w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
+			if m.ID == ids[0] {
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}, outbox.Config{BackoffMin: time.Hour, BackoffMax: 24 * time.Hour, Logger: silent()})
+		time.Sleep(10 * time.Second)
+		w.equal("held keys, published", fmt.Sprint(relay.Stats().Held, len(recording.Messages())), "1 0")
+		store.hide(ids[0])
+		time.Sleep(2 * time.Minute)
+		messages := recording.Messages()
+		w.once(messages, 2)
+		w.equal("the first to go on", messages[0].ID, ids[1])
+	})
+}
+
+// TestRetriesAfterACrashAreInTime: a relay vanishes, and its successor, which charges attempts beforehand, meets a refusal.
+func TestRetriesAfterACrashAreInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ids := memory(t, things(1, 60)...)
+		w := &world{T: t}
+		vanished := uuid.New()
+		w.must(store.Join(t.Context(), vanished, time.Second))
+		owned, err := store.Take(t.Context(), vanished, shards, nil)
+		w.must(err)
+		w.equal("shards of the vanished", len(owned), shards)
+		time.Sleep(2 * time.Second)
+
+		var refused atomic.Int64
+		recording := &outboxtest.RecordingPublisher{}
+		began := time.Now()
+		w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
+			if m.ID == ids[0] && refused.Add(1) <= 9 {
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}, outbox.Config{BackoffMin: time.Millisecond, BackoffMax: time.Second, Logger: silent()})
+		for len(recording.Messages()) < len(ids) {
+			time.Sleep(100 * time.Millisecond)
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("%d of %d events after %v and %d refusals: its retries are at most half a second apart",
+					len(recording.Messages()), len(ids), time.Since(began), refused.Load())
+			}
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package failures_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// TestTimesAreRightInZonesWithDaylightSaving: a lease and a retry of some months span a change of the clocks, and last as long all the
+// same.
+func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
+	t.Parallel()
+	for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Pacific/Chatham"} {
+		t.Run(zone, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.setting("timezone", zone)
+			w.enqueue(thing("a", 1))
+			relay := uuid.New()
+			w.must(w.store.Join(t.Context(), relay, time.Minute))
+			owned, err := w.store.Take(t.Context(), relay, 16, nil)
+			w.must(err)
+			at := query[int32](w, `SELECT shard FROM outbox`)
+			seq := query[int64](w, `SELECT seq FROM outbox`)
+			for _, days := range []int{0, 60, 120, 180} { // one of these spans just one change
+				d := time.Duration(days)*24*time.Hour + time.Hour
+				w.must(w.store.Join(t.Context(), uuid.New(), d))
+				w.lasts("the lease", `SELECT max(expires_at) FROM outbox_relay`, d)
+				n, err := w.store.Retry(t.Context(), relay, owned,
+					[]outbox.Retry{{Position: outbox.Position{Shard: at, Seq: seq}, Attempts: 1, Delay: d}})
+				w.must(err)
+				w.equal("retried", n, 1)
+				w.lasts("the retry", `SELECT available_at FROM outbox`, d)
+			}
+			m, err := w.store.Read(t.Context(), []outbox.ShardRead{{Shard: at, Limit: 1}}, nil, 1<<20)
+			w.must(err)
+			if age := time.Since(m[0].CreatedAt); age < -time.Minute || age > time.Minute {
+				t.Errorf("an event of just now is %v old", age)
+			}
+			w.equal("it waits", m[0].Waiting, true)
+		})
+	}
+}
+
+// lasts checks how long it is until an instant, by the database's clock.
+func (w *world) lasts(what, instant string, want time.Duration) {
+	w.Helper()
+	seconds := query[float64](w, `SELECT extract(epoch FROM (`+instant+`) - clock_timestamp())::float8`)
+	got := time.Duration(seconds * float64(time.Second))
+	if got > want || got < want-time.Minute {
+		w.Errorf("%s of %v ends in %v", what, want, got)
+	}
+}
+
+// arguments collects what is sent to the database.
+type arguments struct {
+	mu         sync.Mutex
+	statements int
+	instants   []string
+}
+
+func (a *arguments) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.statements++
+	for _, arg := range data.Args {
+		if t := reflect.TypeOf(arg); t != nil && holdsInstant(t) {
+			a.instants = append(a.instants, fmt.Sprintf("%v in %s", t, data.SQL))
+		}
+	}
+	return ctx
+}
+
+func (a *arguments) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func holdsInstant(t reflect.Type) bool {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return true
+	case t.Kind() == reflect.Slice, t.Kind() == reflect.Pointer:
+		return holdsInstant(t.Elem())
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			if holdsInstant(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestTheApplicationsClockDecidesNothing: no statement carries an instant, so that a clock that is wrong cannot matter.
+func TestTheApplicationsClockDecidesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var sent arguments
+	w.pool = connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = &sent })
+	w.store = events.NewStore(w.pool)
+	w.wholePath()
+	if sent.statements < 20 || len(sent.instants) > 0 {
+		t.Errorf("of %d statements these carry an instant: %q", sent.statements, sent.instants)
+	}
+	if !holdsInstant(reflect.TypeFor[[]time.Time]()) {
+		t.Error("an instant would not be found")
+	}
+}
+
+// TestACustomersTextMayContainAnything takes texts through that jsonb, or a text column, refuses.
+func TestACustomersTextMayContainAnything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	recording := &outboxtest.RecordingPublisher{}
+	texts := []string{"a\x00b", "\u0000", `\u0000`, "\U0001F4A9", "<&>\u2028", "'; DROP TABLE outbox; --"}
+	for i, text := range texts {
+		w.enqueue(events.StrayHappenedV1{Entity: text, N: int64(i)})
+	}
+	w.equal("events an operator can see", query[int](w, `SELECT count(*) FROM outbox_status WHERE payload LIKE '{"entity":%'`), len(texts))
+	w.run(w.store, recording, quick())
+	seen := map[string]bool{}
+	for _, m := range w.published(recording, len(texts)) {
+		seen[w.decode(&m)] = true
+	}
+	for _, text := range texts {
+		if !seen[text] {
+			t.Errorf("%q did not arrive", text)
+		}
+	}
+}
+
+// decode has a consumer decode an event without a key, and returns its text.
+func (w *world) decode(m *outbox.Message) (text string) {
+	w.Helper()
+	c := inbox.New[pgx.Tx]("reader", w.store, map[string]inbox.Route[pgx.Tx]{
+		"stray.happened@1": inbox.RouteTo(func(_ context.Context, _ pgx.Tx, _ *outbox.Message, e events.StrayHappenedV1) error {
+			text = e.Entity
+			return nil
+		}),
+	})
+	_, err := c.Handle(w.Context(), m)
+	w.must(err)
+	return text
+}
+
+// TestARefusalOfAnyTextIsRecorded: a broker's error may hold what a text column refuses, and must not keep its event from being settled.
+func TestARefusalOfAnyTextIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.enqueue(thing("a", 1))
+	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error {
+		return outbox.Permanent(errors.New("refused: \x00\xff" + string(make([]byte, 5000))))
+	}), quick())
+	w.eventually("it is a dead letter", func() bool { return relay.Stats().Dead == 1 })
+	letters, err := w.store.ListDead(t.Context(), 10)
+	w.must(err)
+	w.equal("dead letters", len(letters), 1)
+}

@@ -1,0 +1,99 @@
+package failures_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// TestRowsThatBecomeVisibleLateAreNotSkipped commits in another order than it enqueues. A reader that goes on from the last
+// number it saw shows that there was something to miss.
+func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	recording := &outboxtest.RecordingPublisher{}
+	held := make(chan struct{}) // until then nothing is settled, so that the naive reader finds all it can
+	w.run(w.store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+		<-held
+		return recording.Publish(ctx, m)
+	}), outbox.Config{Lease: patience * 2, PublishTimeout: patience, Concurrency: 1, MaxInFlight: 64, Logger: silent()})
+	w.eventually("the relay has begun", func() bool { return query[int](w, `SELECT count(*) FROM outbox_relay`) == 1 })
+
+	seen := w.naiveCursor()
+	committed := w.commitInAnyOrder(5, 100)
+	close(held)
+	messages := w.published(recording, committed)
+	w.once(messages, committed)
+	w.eventually("all is settled", func() bool { return w.pending() == 0 })
+	if n := seen(); n >= committed {
+		t.Fatalf("the naive reader saw %d of %d events: no row became visible late", n, committed)
+	}
+}
+
+// naiveCursor reads behind the highest number seen, until it is called: then it returns how many events it has seen.
+func (w *world) naiveCursor() func() int {
+	seen, last := 0, int64(0)
+	read := func() {
+		rows, err := w.pool.Query(w.Context(), `SELECT seq FROM outbox WHERE seq > $1 ORDER BY seq`, last)
+		w.must(err)
+		seqs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		w.must(err)
+		if seen += len(seqs); len(seqs) > 0 {
+			last = seqs[len(seqs)-1]
+		}
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				read()
+			}
+		}
+	}()
+	return func() int {
+		close(stop)
+		<-done
+		return seen
+	}
+}
+
+// commitInAnyOrder has producers keep some transactions open at a time, and returns how many were committed.
+func (w *world) commitInAnyOrder(producers, each int) int {
+	var committed atomic.Int64
+	var running sync.WaitGroup
+	for p := range producers {
+		running.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(p), 7))
+			var open []pgx.Tx
+			for n := range each {
+				tx, err := w.pool.Begin(w.Context())
+				w.must(err)
+				_, err = events.Enqueue(w.Context(), tx, thing(fmt.Sprintf("%d/%d", p, n), 1))
+				w.must(err)
+				if open = append(open, tx); len(open) < 2 && n < each-1 {
+					continue
+				}
+				last := random.IntN(len(open)) // the younger one first, half of the time
+				for i := range open {
+					w.must(open[(last+i)%len(open)].Commit(w.Context()))
+					committed.Add(1)
+				}
+				open = nil
+			}
+		})
+	}
+	running.Wait()
+	return int(committed.Load())
+}
