@@ -88,16 +88,20 @@ type fifo struct {
 	first int
 }
 
-func (q *fifo) push(l *lane) { q.lanes = append(q.lanes, l) }
+func (q *fifo) push(l *lane) {
+	if q.first > 32 && q.first > len(q.lanes)/2 { // it may never run empty, and must not grow for ever
+		n := copy(q.lanes, q.lanes[q.first:])
+		clear(q.lanes[n:])
+		q.lanes, q.first = q.lanes[:n], 0
+	}
+	q.lanes = append(q.lanes, l)
+}
 
 func (q *fifo) pop() *lane {
 	for q.first < len(q.lanes) {
 		l := q.lanes[q.first]
 		q.lanes[q.first] = nil
 		q.first++
-		if q.first == len(q.lanes) {
-			q.lanes, q.first = q.lanes[:0], 0
-		}
 		if len(l.queue) > 0 && l.queue[0].waits() { // else it was dropped while it waited here
 			return l
 		}
