@@ -49,7 +49,6 @@ func (g *generator) renew() jen.Code {
 			assign("n", query("RenewRelay", g.leaseParams("RenewRelay"))),
 			ifFailed(failure("outbox: renew"), none),
 			jen.If(jen.Id("n").Op("==").Lit(0)).Block(jen.Return(none, outbox("ErrLeaseLost"))),
-			try(query("DeleteExpiredRelays"), failure("outbox: forget expired relays"), none),
 			assign("c", query("CountRelaysAndShards")),
 			ifFailed(failure("outbox: count relays"), none),
 			jen.Return(outbox("Census").Values(
@@ -63,6 +62,9 @@ func (g *generator) renew() jen.Code {
 //
 //	// Take implements outbox.Membership.
 //	func (s *Store) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.Ownership) ([]outbox.Ownership, error) {
+//		if err := s.db.DeleteExpiredRelays(ctx); err != nil {
+//			return nil, fmt.Errorf("outbox: forget expired relays: %w", err)
+//		}
 //		shards, _ := ownedColumns(held)
 //		rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: relay, Held: shards, Count: int32(n)})
 //		if err != nil {
@@ -81,6 +83,7 @@ func (g *generator) take() jen.Code {
 		Params(ctxParam(), relayParam(), jen.Id("n").Int(), sliceParam("held", "Ownership")).
 		Add(results(jen.Index().Add(outbox("Ownership")), jen.Error())).
 		Block(
+			try(query("DeleteExpiredRelays"), failure("outbox: forget expired relays"), jen.Nil()),
 			jen.List(jen.Id("shards"), jen.Id("_")).Op(":=").Id("ownedColumns").Call(jen.Id("held")),
 			assign("rows", query("TakeShards", params)),
 			ifFailed(failure("outbox: take shards"), jen.Nil()),

@@ -2,52 +2,38 @@ package outbox
 
 import "time"
 
-// breaker keeps a relay from trying when the broker cannot be reached. It opens after a few attempts in a row that could not
-// reach it, lets one through after a while, and closes with the first answer.
+// breaker keeps a relay from trying a topic that cannot be reached. It opens after a few attempts in a row that could not reach
+// it. From then on one event at a time is tried, another one each time and ever more rarely, until there is an answer. A nil
+// breaker is closed.
 type breaker struct {
 	failures int // in a row
-	openings int // in a row
 	until    time.Time
 	probing  bool
+	waiting  fifo // some lanes to try it with
 }
 
 const (
 	breakerThreshold = 3
 	breakerMin       = 100 * time.Millisecond
 	breakerMax       = 15 * time.Second
+	breakerWaiting   = 4 // few, since they are in flight
 )
 
-// isOpen reports whether the broker could not be reached of late.
-func (b *breaker) isOpen() bool { return b.openings > 0 }
+func (b *breaker) isOpen() bool { return b != nil && b.failures >= breakerThreshold }
 
 // ready reports whether an attempt may begin.
 func (b *breaker) ready(now time.Time) bool {
 	return !b.isOpen() || !b.probing && !now.Before(b.until)
 }
 
-// begin notes that an attempt begins: the only one while the breaker is open.
-func (b *breaker) begin() { b.probing = b.isOpen() }
-
-// reached closes the breaker, and reports whether it was open.
-func (b *breaker) reached() bool {
-	was := b.isOpen()
-	*b = breaker{}
-	return was
-}
-
-// failed notes that the broker could not be reached, and reports whether that is the broker's trouble rather than the event's.
-func (b *breaker) failed(now time.Time, wakeLater func(time.Duration)) bool {
+// failed notes that the topic could not be reached, and returns when to try again. Once open, only the probe counts.
+func (b *breaker) failed(now time.Time, probe bool) time.Duration {
+	if b.isOpen() && !probe {
+		return max(breakerMin, b.until.Sub(now))
+	}
 	b.failures++
-	if b.failures < breakerThreshold {
-		return false
-	}
-	if b.isOpen() && !b.probing {
-		return true // begun before it opened
-	}
 	b.probing = false
-	b.openings++
-	delay := max(breakerMin, backoff(b.openings, breakerMin, breakerMax))
+	delay := max(breakerMin, backoff(b.failures-breakerThreshold+1, breakerMin, breakerMax))
 	b.until = now.Add(delay)
-	wakeLater(delay)
-	return true
+	return delay
 }

@@ -26,7 +26,8 @@ type ledger struct {
 	lone      fifo // the same, where an event may end the process: one at a time
 	loneOut   bool // such a one is with a worker
 	resume    []*lane
-	breaker   breaker
+	topics    map[string]*breaker // those that could not be reached of late
+	rewind    bool                // what was left alone because of them is to be read again
 	successes uint64
 	rechecked time.Time
 
@@ -46,6 +47,7 @@ type shard struct {
 	skipped map[int64]struct{} // seen behind the floor, and left alone
 	passed  map[int64]string   // due, but behind their key's head: the key of each
 	lanes   map[string]*lane
+	largest int  // payload seen
 	busy    bool // the last read was cut off: there is more
 	leaving bool
 
@@ -61,9 +63,11 @@ type lane struct {
 	key      string
 	queue    []*event // the first is next, or with a worker
 	out      bool     // the first is with a worker
+	flying   int      // events in flight: queued, with a worker, or not settled yet
 	head     int64    // the event that holds back the lane; 0 where none does
 	next     int64    // the first event that was skipped meanwhile; 0 where none was
 	recheck  bool     // only its head is to be looked up
+	parked   bool     // its topic cannot be reached: it is not resumed before the ledger rewinds
 	resuming bool     // it is in ledger.resume
 }
 
@@ -74,34 +78,26 @@ type event struct {
 	taken   bool   // by a worker
 	lone    bool   // no other of its kind may be with a worker until it is settled
 	charged bool   // Attempts counts the coming attempt already
+	probe   bool   // it is tried although its topic could not be reached of late
 	since   uint64 // successes when the attempt began
 	verdict verdict
 	err     error
+	delay   time.Duration // until it is tried again; 0: as its attempts ask for
 }
 
 // waits reports whether the event is in flight, and no worker has begun it.
 func (e *event) waits() bool { return !e.taken && e.lane.shard.flight[e.Seq] == e }
 
 // fifo is a queue of lanes.
-type fifo struct {
-	lanes []*lane
-	first int
-}
+type fifo []*lane
 
-func (q *fifo) push(l *lane) {
-	if q.first > 32 && q.first > len(q.lanes)/2 { // it may never run empty, and must not grow for ever
-		n := copy(q.lanes, q.lanes[q.first:])
-		clear(q.lanes[n:])
-		q.lanes, q.first = q.lanes[:n], 0
-	}
-	q.lanes = append(q.lanes, l)
-}
+func (q *fifo) push(l *lane) { *q = append(*q, l) }
 
 func (q *fifo) pop() *lane {
-	for q.first < len(q.lanes) {
-		l := q.lanes[q.first]
-		q.lanes[q.first] = nil
-		q.first++
+	for len(*q) > 0 {
+		l := (*q)[0]
+		(*q)[0] = nil
+		*q = (*q)[1:]
 		if len(l.queue) > 0 && l.queue[0].waits() { // else it was dropped while it waited here
 			return l
 		}
@@ -112,7 +108,7 @@ func (q *fifo) pop() *lane {
 func newLedger(c Config) *ledger {
 	l := &ledger{
 		maxAttempts: int32(c.MaxAttempts), maxEvents: c.MaxInFlight, maxBytes: c.MaxInFlightBytes,
-		shards: map[int32]*shard{}, rechecked: time.Now(),
+		shards: map[int32]*shard{}, topics: map[string]*breaker{}, rechecked: time.Now(),
 		toSettle: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
 	l.wake.L = &l.mu
@@ -152,13 +148,7 @@ func (l *ledger) owned() []Ownership {
 func (l *ledger) kept() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
-	for _, s := range l.shards {
-		if !s.leaving {
-			n++
-		}
-	}
-	return n
+	return len(l.readable())
 }
 
 // giveBack marks n shards as leaving: they are read no more, and what is queued of them is dropped.
@@ -172,17 +162,11 @@ func (l *ledger) giveBack(n int) {
 	}
 }
 
-// dropQueued forgets what no worker has begun. What was charged already is given its attempt back.
+// dropQueued forgets what no worker has begun.
 func (l *ledger) dropQueued(s *shard) {
 	for _, e := range s.flight {
-		switch {
-		case e.taken:
-		case e.charged:
-			e.taken, e.verdict, e.err = true, untried, errNotTried
-			l.done = append(l.done, e)
-			l.signalDone()
-		default:
-			l.forget(e)
+		if !e.taken {
+			l.drop(e)
 		}
 	}
 	for _, lane := range s.lanes {
@@ -194,9 +178,21 @@ func (l *ledger) dropQueued(s *shard) {
 	}
 }
 
+// drop forgets an event that no worker has begun. One that was charged already is given its attempt back.
+func (l *ledger) drop(e *event) {
+	if !e.charged {
+		l.forget(e)
+		return
+	}
+	e.taken, e.verdict, e.err = true, untried, errNotTried
+	l.done = append(l.done, e)
+	l.signalDone()
+}
+
 // forget takes an event out of flight.
 func (l *ledger) forget(e *event) {
 	delete(e.lane.shard.flight, e.Seq)
+	e.lane.flying--
 	l.inFlight--
 	l.bytes -= len(e.Payload)
 }
@@ -219,7 +215,9 @@ func (l *ledger) disown(gone []Ownership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range gone {
-		delete(l.shards, o.Shard)
+		if s := l.shards[o.Shard]; s != nil && s.Fence == o.Fence { // else it has been taken anew
+			delete(l.shards, o.Shard)
+		}
 	}
 }
 
@@ -235,12 +233,18 @@ func (l *ledger) drain() {
 	l.wake.Broadcast()
 }
 
-// idle reports whether nothing can be done now: nothing is in flight and no key waits to be resumed, or the broker cannot be
-// reached.
+// idle reports whether nothing can be done now: nothing is in flight, but for what waits for an unreachable topic, and no key is to
+// be resumed.
 func (l *ledger) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.inFlight == 0 && len(l.resume) == 0 || l.breaker.isOpen()
+	waiting := 0
+	for _, b := range l.topics {
+		for _, lane := range b.waiting {
+			waiting += len(lane.queue)
+		}
+	}
+	return l.inFlight <= waiting && len(l.resume) == 0
 }
 
 // signal says that there may be more to read.

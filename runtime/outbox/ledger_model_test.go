@@ -33,6 +33,42 @@ func TestLedgerModel(t *testing.T) {
 			"settle":   m.settle,
 			"record":   m.record,
 			"time":     m.passTime,
+			"minute":   m.passMinute,
+			"make due": m.makeDue,
+			"remove":   m.operatorRemoves,
+			"giveBack": m.giveBack,
+			"crash":    m.crash,
+		})
+		m.finishEverything(t)
+	})
+}
+
+// TestLedgerWithoutLocks is the same with keys that no transaction locks, so that their events commit in any order, and with
+// replays. There is no order to keep then; nothing may be lost or published twice all the same.
+func TestLedgerWithoutLocks(t *testing.T) {
+	setFlag(t, "rapid.checks", "100", "5000")
+	setFlag(t, "rapid.steps", "30", "120")
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.unlocked = true
+		t.Repeat(map[string]func(*rapid.T){
+			"begin":    m.begin,
+			"begin 2":  m.begin,
+			"enqueue":  m.enqueue,
+			"commit":   func(t *rapid.T) { m.end(t, true) },
+			"rollback": func(t *rapid.T) { m.end(t, false) },
+			"reader":   func(*rapid.T) { m.step() },
+			"reader 2": func(*rapid.T) { m.step() },
+			"reader 3": func(*rapid.T) { m.step() },
+			"take":     m.take,
+			"finish":   m.finish,
+			"settle":   m.settle,
+			"record":   m.record,
+			"time":     m.passTime,
+			"minute":   m.passMinute,
+			"make due": m.makeDue,
+			"remove":   m.operatorRemoves,
+			"replay":   m.replay,
 			"giveBack": m.giveBack,
 			"crash":    m.crash,
 		})
@@ -125,6 +161,8 @@ type model struct {
 	open  map[uint64]string // transaction → the key it has locked
 	rows  []*modelRow       // by seq
 	fence int64
+	// unlocked says that transactions take no locks.
+	unlocked bool
 	// The relay.
 	ledger  *ledger
 	now     time.Time
@@ -136,15 +174,15 @@ type model struct {
 	published map[int64]int
 	settled   map[int64]bool
 	dead      map[int64]bool
-	crashed   map[int64]bool // published before a crash without being settled
-	last      map[string]int // index into order of the last one published
+	crashed   map[int64]bool   // published before a crash without being settled
+	graves    map[int64]string // dead letters that may be replayed, and their keys
 }
 
 func newModel(t *rapid.T) *model {
 	m := &model{
 		t: t, open: map[uint64]string{}, now: time.Unix(1, 0), xid: 10,
 		order: map[string][]int64{}, published: map[int64]int{}, settled: map[int64]bool{}, dead: map[int64]bool{},
-		crashed: map[int64]bool{}, last: map[string]int{},
+		crashed: map[int64]bool{}, graves: map[int64]string{},
 	}
 	m.fresh(false)
 	return m
@@ -153,6 +191,7 @@ func newModel(t *rapid.T) *model {
 // fresh starts a relay that knows nothing.
 func (m *model) fresh(suspect bool) {
 	m.ledger, m.script, m.with, m.settles = newLedger(Config{MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20}), nil, nil, nil
+	m.ledger.rechecked = m.now
 	m.fence++
 	for i := range modelShards {
 		m.ledger.own([]Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
@@ -162,7 +201,7 @@ func (m *model) fresh(suspect bool) {
 func (m *model) begin(t *rapid.T) {
 	key := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "key")
 	for _, locked := range m.open {
-		if key != "" && locked == key {
+		if key != "" && locked == key && !m.unlocked {
 			t.Skip("locked")
 		}
 	}
@@ -196,7 +235,10 @@ func (m *model) pick(t *rapid.T) uint64 {
 func (m *model) enqueue(t *rapid.T) { m.insert(m.pick(t)) }
 
 func (m *model) end(t *rapid.T, commit bool) {
-	xid := m.pick(t)
+	m.commit(m.pick(t), commit)
+}
+
+func (m *model) commit(xid uint64, commit bool) {
 	delete(m.open, xid)
 	m.ended = max(m.ended, xid)
 	var kept []*modelRow
@@ -366,7 +408,7 @@ func (m *model) readResumed() {
 				return true
 			})...)
 		}
-		m.then(func() { m.ledger.acceptResumed(lanes, reads, rows, m.charge(rows, true)) })
+		m.then(func() { m.ledger.acceptResumed(lanes, reads, rows, m.charge(rows, true), m.now) })
 	})
 }
 
@@ -422,6 +464,9 @@ func (m *model) wasPublished(t *rapid.T, e *event) {
 	if e.Key == "" {
 		return
 	}
+	if m.unlocked {
+		return
+	}
 	at := slices.Index(m.order[e.Key], e.Seq)
 	if at < 0 {
 		t.Fatalf("event %d is published and not committed", e.Seq)
@@ -443,12 +488,16 @@ func (m *model) settle(t *rapid.T) {
 	m.settles = m.ledger.unsettled()
 	for _, e := range m.settles { // the statement is executed
 		r := m.row(e.Seq)
+		if r == nil { // an operator was faster
+			continue
+		}
 		switch e.verdict {
 		case published:
 			m.settled[e.Seq] = true
 			m.remove(e.Seq)
 		case dead:
 			m.dead[e.Seq] = true
+			m.graves[e.Seq] = e.Key
 			m.remove(e.Seq)
 		case retry:
 			r.Attempts, r.Begun, r.tried, r.due = e.Attempts, false, true, false
@@ -486,6 +535,47 @@ func (m *model) passTime(t *rapid.T) {
 			r.due = r.due || rapid.Bool().Draw(t, "due")
 		}
 	}
+}
+
+// passMinute makes the heads of held keys be looked up.
+func (m *model) passMinute(t *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
+		t.Skip("rarely")
+	}
+	m.now = m.now.Add(recheckPeriod)
+}
+
+// makeDue is what a consumer does that meets a duplicate.
+func (m *model) makeDue(t *rapid.T) {
+	for _, r := range m.rows {
+		r.due = r.due || r.tried && rapid.Bool().Draw(t, "due")
+	}
+}
+
+// operatorRemoves deletes a row that nobody is working on.
+func (m *model) operatorRemoves(t *rapid.T) {
+	if len(m.rows) == 0 || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+		t.Skip("rarely")
+	}
+	r := m.rows[rapid.IntRange(0, len(m.rows)-1).Draw(t, "row")]
+	if !r.committed || m.ledger.shards[r.Shard].flight[r.Seq] != nil {
+		t.Skip("not its to remove")
+	}
+	m.dead[r.Seq] = true
+	m.remove(r.Seq)
+}
+
+// replay enqueues again what is dead, under another seq.
+func (m *model) replay(t *rapid.T) {
+	for seq, key := range m.graves {
+		m.xid++
+		m.open[m.xid] = key
+		m.insert(m.xid)
+		delete(m.graves, seq)
+		m.commit(m.xid, true)
+		return
+	}
+	t.Skip("nothing is dead")
 }
 
 func (m *model) giveBack(t *rapid.T) {

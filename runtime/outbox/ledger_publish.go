@@ -44,27 +44,44 @@ func (l *ledger) take() *event {
 	return nil
 }
 
+// next returns an event to publish, or nil where none may be published now.
 func (l *ledger) next(now time.Time) *event {
-	if !l.breaker.ready(now) {
-		return nil
+	for _, b := range l.topics {
+		if b.ready(now) {
+			if lane := b.waiting.pop(); lane != nil {
+				l.enqueue(lane)
+			}
+		}
 	}
-	var lane *lane
+	for lane, lone := l.pop(); lane != nil; lane, lone = l.pop() {
+		e := lane.queue[0]
+		b := l.topics[e.Topic]
+		switch {
+		case b.ready(now):
+			if b.isOpen() {
+				e.probe, b.probing = true, true
+			}
+			lane.out, e.taken, e.lone, e.since = true, true, lone, l.successes
+			l.loneOut = l.loneOut || lone
+			return e
+		case len(b.waiting) < breakerWaiting:
+			b.waiting.push(lane)
+		default:
+			l.dropLane(lane)
+			lane.parked = true
+		}
+	}
+	return nil
+}
+
+// pop takes the next lane from those that are ready; lone says that no other such one may be tried meanwhile.
+func (l *ledger) pop() (_ *lane, lone bool) {
 	if !l.loneOut {
-		lane = l.lone.pop()
-		l.loneOut = lane != nil
+		if lane := l.lone.pop(); lane != nil {
+			return lane, true
+		}
 	}
-	lone := lane != nil
-	if lane == nil {
-		lane = l.ready.pop()
-	}
-	if lane == nil {
-		return nil
-	}
-	l.breaker.begin()
-	lane.out = true
-	e := lane.queue[0]
-	e.taken, e.lone, e.since = true, lone, l.successes
-	return e
+	return l.ready.pop(), false
 }
 
 // finish takes in the end of an attempt. A time-out is the broker's trouble where nothing else has got through meanwhile.
@@ -72,32 +89,60 @@ func (l *ledger) finish(e *event, err error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.lane.out = false
-	if errors.Is(err, errNotTried) {
-		l.conclude(e, untried, err)
-		return
-	}
+	b := l.topics[e.Topic]
 	unreachable := errors.Is(err, ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) && e.since == l.successes
-	if !unreachable && l.breaker.reached() {
-		l.wake.Broadcast()
-	}
 	switch {
-	case err == nil:
-		l.successes++
-		l.conclude(e, published, nil)
-	case unreachable && l.breaker.failed(now, l.wakeLater):
-		l.putBack(e)
+	case errors.Is(err, errNotTried):
+		if b != nil && e.probe {
+			b.probing = false
+			l.wake.Signal()
+		}
+		l.conclude(e, untried, err)
 	case unreachable:
+		if b == nil {
+			b = &breaker{}
+			l.topics[e.Topic] = b
+		}
 		if e.charged {
 			e.Attempts--
 		}
+		e.delay = b.failed(now, e.probe)
+		l.wakeLater(e.delay)
 		l.conclude(e, retry, err)
-	case errors.Is(err, ErrPermanent) || e.spent() >= l.maxAttempts:
-		e.Attempts = e.spent()
-		l.conclude(e, dead, err)
 	default:
-		e.Attempts = e.spent()
+		if b != nil {
+			l.reached(e.Topic, b)
+		}
+		l.answered(e, err)
+	}
+}
+
+// answered takes in what the broker said.
+func (l *ledger) answered(e *event, err error) {
+	if err == nil {
+		l.successes++
+		l.conclude(e, published, nil)
+		return
+	}
+	e.Attempts = e.spent()
+	if errors.Is(err, ErrPermanent) || e.Attempts >= l.maxAttempts {
+		l.conclude(e, dead, err)
+	} else {
 		l.conclude(e, retry, err)
 	}
+}
+
+// reached closes a topic's breaker.
+func (l *ledger) reached(topic string, b *breaker) {
+	delete(l.topics, topic)
+	if !b.isOpen() {
+		return
+	}
+	for lane := b.waiting.pop(); lane != nil; lane = b.waiting.pop() {
+		l.enqueue(lane)
+	}
+	l.rewind = true
+	l.signal()
 }
 
 // spent returns the event's attempts with this one.
@@ -106,20 +151,6 @@ func (e *event) spent() int32 {
 		return e.Attempts
 	}
 	return e.Attempts + 1
-}
-
-// putBack leaves an event at the head of its lane, to be tried again once the broker can be reached.
-func (l *ledger) putBack(e *event) {
-	e.taken = false
-	if e.lone {
-		l.loneOut = false
-	}
-	if e.lane.shard.leaving || l.closed {
-		l.dropQueued(e.lane.shard)
-		l.signalDone()
-		return
-	}
-	l.enqueue(e.lane)
 }
 
 // conclude hands an event over to be settled, and goes on with its lane, or holds it.
@@ -168,10 +199,17 @@ func (l *ledger) hold(lane *lane, head int64) {
 		lane.skip(lane.head) // it waits as well, behind this one
 	}
 	lane.head = head
+	l.dropLane(lane)
+}
+
+// dropLane drops what is queued of a lane, to be read again.
+func (l *ledger) dropLane(lane *lane) {
 	for _, e := range lane.queue {
-		lane.skip(e.Seq)
+		if e.Seq != lane.head {
+			lane.skip(e.Seq)
+		}
 		lane.shard.skip(e.Seq)
-		l.forget(e)
+		l.drop(e)
 	}
 	lane.queue = nil
 }
@@ -183,7 +221,7 @@ func (l *ledger) dispose(lane *lane) {
 	}
 }
 
-// unsettled waits for events to settle, and returns them with the shards they are of; none is the end.
+// unsettled returns the events to settle.
 func (l *ledger) unsettled() []*event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +244,7 @@ func (l *ledger) settled(events []*event) {
 	l.signal()
 }
 
-// wakeLater wakes the workers after d.
+// wakeLater wakes the workers and the reader after d.
 func (l *ledger) wakeLater(d time.Duration) {
 	time.AfterFunc(d, func() {
 		l.mu.Lock()

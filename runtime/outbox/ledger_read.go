@@ -23,16 +23,17 @@ type plan struct {
 	known   []int64
 	bytes   int   // of payload, for each shard
 	horizon int64 // as it stood before the read
+	at      time.Time
 }
 
 // plan returns what to read next; ok is false where there is no shard to read, or no room.
 func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p = plan{shards: l.readable(), horizon: l.horizon.seq}
+	l.lookAgain(now)
+	p = plan{shards: l.readable(), horizon: l.horizon.seq, at: now}
 	room := l.maxEvents - l.inFlight
-	cutOff := l.breaker.isOpen() && (l.inFlight > 0 || !l.breaker.ready(now)) // else there must be something to try the broker with
-	if len(p.shards) == 0 || room < l.maxEvents/2 || l.bytes > l.maxBytes/2 || cutOff {
+	if len(p.shards) == 0 || room < l.maxEvents/2 || l.bytes > l.maxBytes/2 {
 		return plan{}, false
 	}
 	busy := 0
@@ -51,10 +52,41 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 			limit = max(idleLimit, room/busy)
 		}
 		p.reads = append(p.reads, ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
-		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: idleLimit})
+		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: l.share(s, len(p.shards), idleLimit)})
 		p.known = s.known(p.known)
 	}
 	return p, true
+}
+
+// share returns how many of the events that a shard has shown may be read again, as one of n, so that neither bound on what is in
+// memory is passed by much.
+func (l *ledger) share(s *shard, n, limit int) int {
+	room := min(l.maxEvents-l.inFlight, (l.maxBytes-l.bytes)/max(1, s.largest))
+	return max(1, min(limit, room/n))
+}
+
+// lookAgain goes back to where the shards begin, once what was left alone because of its topic may be tried.
+func (l *ledger) lookAgain(now time.Time) {
+	for topic, b := range l.topics {
+		if b.isOpen() && b.ready(now) && len(b.waiting) == 0 { // there must be something to try it with
+			delete(l.topics, topic)
+			l.rewind = true
+		}
+	}
+	if !l.rewind {
+		return
+	}
+	l.rewind = false
+	for _, s := range l.shards {
+		s.floor = 0
+		clear(s.skipped)
+		for _, lane := range s.lanes {
+			lane.parked = false
+			if lane.head == 0 && lane.next != 0 {
+				l.resumeLater(lane)
+			}
+		}
+	}
 }
 
 // readable returns the shards to read, in the order of their numbers.
@@ -146,9 +178,9 @@ func (l *ledger) setMark(m Mark, now time.Time) {
 	l.horizon.set(m, now)
 }
 
-// accept takes in what a read of p returned, and returns how many events it put in flight. Rows of one shard are adjacent and
-// ascending. What is in charged has had its attempt counted already.
-func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool) (accepted int) {
+// accept takes in what a read of p returned. Rows of one shard are adjacent and ascending. What is in charged has had its attempt
+// counted already.
+func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, s := range p.shards {
@@ -159,14 +191,11 @@ func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool) (accepte
 		if l.shards[s.Shard] == s && !s.leaving {
 			s.cover(p, p.reads[i], rows[:n])
 			for j := range rows[:n] {
-				if l.acceptRow(s, &rows[j], charged[rows[j].Seq]) {
-					accepted++
-				}
+				l.acceptRow(s, &rows[j], charged[rows[j].Seq], p.at)
 			}
 		}
 		rows = rows[n:]
 	}
-	return accepted
 }
 
 // cover moves the shard's floor up to what is decided: below the horizon, and within what the read has covered.
@@ -174,6 +203,7 @@ func (s *shard) cover(p plan, read ShardRead, rows []Message) {
 	bytes, last := 0, s.top
 	for i := range rows {
 		bytes += len(rows[i].Payload)
+		s.largest = max(s.largest, len(rows[i].Payload))
 		s.top = max(s.top, rows[i].Seq)
 		last = rows[i].Seq
 	}
@@ -201,22 +231,26 @@ func (s *shard) skip(seq int64) {
 }
 
 // acceptRow puts an event in flight, unless it is there, or not due, or its key is held.
-func (l *ledger) acceptRow(s *shard, m *Message, charged bool) bool {
-	if s.flight[m.Seq] != nil {
-		return false
-	}
-	if !s.admit(m) {
+func (l *ledger) acceptRow(s *shard, m *Message, charged bool, now time.Time) {
+	switch {
+	case s.flight[m.Seq] != nil:
+	case s.admit(m, l.full(m.Topic, now)):
+		l.fly(s.laneOf(m.Key), m, charged)
+	default:
 		s.skip(m.Seq)
-		return false
 	}
-	l.fly(s.laneOf(m.Key), m, charged)
-	return true
+}
+
+// full reports whether a topic cannot be reached, and enough is in memory to try it with.
+func (l *ledger) full(topic string, now time.Time) bool {
+	b := l.topics[topic]
+	return !b.ready(now) && len(b.waiting) >= breakerWaiting
 }
 
 // admit decides whether an event can be published now; where not, the lane remembers it.
-func (s *shard) admit(m *Message) bool {
+func (s *shard) admit(m *Message, full bool) bool {
 	if m.Key == "" {
-		return !m.Waiting
+		return !m.Waiting && !full
 	}
 	lane := s.lanes[m.Key]
 	switch {
@@ -228,6 +262,9 @@ func (s *shard) admit(m *Message) bool {
 	case m.Waiting:
 		s.laneOf(m.Key).head = m.Seq
 		return false
+	case full:
+		s.laneOf(m.Key).park(m.Seq)
+		return false
 	}
 	return true
 }
@@ -237,6 +274,12 @@ func (l *lane) skip(seq int64) {
 	if l.next == 0 || seq < l.next {
 		l.next = seq
 	}
+}
+
+// park leaves an event for when the ledger rewinds.
+func (l *lane) park(seq int64) {
+	l.skip(seq)
+	l.parked = true
 }
 
 // held reports whether events of the lane are skipped.
@@ -260,6 +303,7 @@ func newLane(s *shard, key string) *lane { return &lane{shard: s, key: key} }
 func (l *ledger) fly(lane *lane, m *Message, charged bool) {
 	e := &event{Message: m, lane: lane, charged: charged}
 	lane.shard.flight[m.Seq] = e
+	lane.flying++
 	l.inFlight++
 	l.bytes += len(m.Payload)
 	if m.Begun && !charged && m.Attempts >= l.maxAttempts { // it has ended its relay once too often
@@ -281,8 +325,12 @@ func (l *ledger) suspects(rows []Message, resumed bool) []*Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []*Message
+	waiting := map[string]bool{}
 	for i := range rows {
 		m := &rows[i]
+		if waiting[m.Key] = waiting[m.Key] || m.Waiting && m.Key != ""; waiting[m.Key] {
+			continue
+		}
 		s := l.shards[m.Shard]
 		if s == nil || s.suspects <= 0 || m.Seq > s.suspectSeq || m.Begun || m.Waiting || s.flight[m.Seq] != nil {
 			continue
@@ -303,7 +351,7 @@ func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool) (acce
 	for i := range rows {
 		m := &rows[i]
 		s := l.shards[m.Shard]
-		if s == nil || s.leaving || !slices.Contains(p.shards, s) || s.flight[m.Seq] != nil {
+		if s == nil || s.leaving || !slices.Contains(p.shards, s) || s.flight[m.Seq] != nil || l.full(m.Topic, p.at) {
 			continue
 		}
 		lane := s.lanes[m.Key]
@@ -327,12 +375,12 @@ func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 	rest := l.resume[:0]
 	for _, lane := range l.resume {
 		switch s := lane.shard; {
-		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0:
+		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0 || lane.parked:
 			lane.resuming = false
-		case len(reads) == resumeKeys || lane.out || len(lane.queue) > 0:
+		case len(reads) == resumeKeys || lane.flying > 0: // what is not settled yet might be read again
 			rest = append(rest, lane)
 		default:
-			limit := resumeLimit
+			limit := l.share(s, resumeKeys, resumeLimit)
 			if lane.recheck {
 				limit = 1
 			}
@@ -346,7 +394,7 @@ func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 }
 
 // acceptResumed takes in what a read of keys returned. Rows of one key are adjacent and ascending.
-func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool) (accepted int) {
+func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, lane := range lanes {
@@ -355,35 +403,34 @@ func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, c
 			n++
 		}
 		if s := lane.shard; !s.leaving && l.shards[s.Shard] == s {
-			accepted += l.resumeLane(lane, rows[:n], n == reads[i].Limit, charged)
+			l.resumeLane(lane, rows[:n], n == reads[i].Limit, charged, now)
 		}
 		rows = rows[n:]
 	}
-	return accepted
 }
 
-func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[int64]bool) (accepted int) {
+func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[int64]bool, now time.Time) {
 	lane.recheck = false
 	for i := range rows {
 		m := &rows[i]
 		lane.next = m.Seq + 1
-		if m.Waiting {
+		switch {
+		case l.full(m.Topic, now):
+			lane.park(m.Seq)
+			return
+		case m.Waiting:
 			lane.head = m.Seq
 			if !more && i == len(rows)-1 {
 				lane.next = 0
 			}
-			return accepted
+			return
 		}
-		if lane.shard.flight[m.Seq] == nil {
-			l.fly(lane, m, charged[m.Seq])
-			accepted++
-		}
+		l.fly(lane, m, charged[m.Seq])
 	}
 	if !more {
 		lane.next = 0
 		l.dispose(lane)
 	}
-	return accepted
 }
 
 // recheckHeads makes held lanes look for their heads, which may have been removed or made due by somebody else.
@@ -396,8 +443,9 @@ func (l *ledger) recheckHeads(now time.Time) {
 	l.rechecked = now
 	for _, s := range l.shards {
 		for _, lane := range s.lanes {
-			if lane.head != 0 && !lane.out && len(lane.queue) == 0 {
-				lane.head, lane.next, lane.recheck = 0, lane.head, true
+			if lane.head != 0 && lane.flying == 0 {
+				lane.skip(lane.head)
+				lane.head, lane.recheck = 0, true
 				l.resumeLater(lane)
 			}
 		}

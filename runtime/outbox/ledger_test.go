@@ -23,7 +23,7 @@ func TestFifoThatNeverRunsEmptyStaysSmall(t *testing.T) {
 		}
 		delete(s.flight, l.queue[0].Seq)
 	}
-	if c := cap(q.lanes); c > 10*waiting {
+	if c := cap(q); c > 10*waiting {
 		t.Fatalf("%d lanes wait in a queue of capacity %d", waiting, c)
 	}
 }

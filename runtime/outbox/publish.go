@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,7 +19,7 @@ func (s *session) publish(life context.Context) {
 
 // attempt publishes an event. One that may have ended a relay has its attempt charged before.
 func (s *session) attempt(life context.Context, e *event) error {
-	if life.Err() != nil {
+	if life.Err() != nil || s.leaseLeft() < s.config.PublishTimeout {
 		return errNotTried
 	}
 	if e.lone && !e.charged {
@@ -31,13 +32,14 @@ func (s *session) attempt(life context.Context, e *event) error {
 	return s.publishOne(life, e.Message)
 }
 
-// publishOne ends before the lease does. A publisher that panics has refused the event.
+// publishOne ends before the lease does, since there was enough of it left. A publisher that panics has refused the event.
 func (s *session) publishOne(life context.Context, m *Message) (err error) {
-	ctx, cancel := context.WithTimeout(life, min(s.config.PublishTimeout, max(0, s.leaseLeft())))
+	ctx, cancel := context.WithTimeout(life, s.config.PublishTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the publisher panicked: %T", p)
+			err = fmt.Errorf("the publisher panicked: %T", p) // its value may be the payload
+			s.config.Logger.Error("outbox: the publisher panicked", "id", m.ID, "type", m.TypeName(), "stack", string(debug.Stack()))
 		}
 	}()
 	return s.publisher.Publish(ctx, m)

@@ -24,7 +24,8 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 			return err
 		case err != nil && ctx.Err() == nil:
 			s.config.Logger.Warn("outbox: reading failed", "error", err)
-			poll = max(poll, s.config.PollInterval/4)
+			sleep(ctx, max(pollMin, s.config.PollInterval/4))
+			continue
 		case progress:
 			poll = pollMin
 			continue
@@ -47,12 +48,15 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 	return nil
 }
 
-// cycle reads once what is new, what is due and what is held no longer, and reports whether it put anything in flight.
+// cycle reads once what is new, what is due and what is held no longer, and reports whether there may be more. A read that takes
+// longer than the lease has lost its connection.
 func (s *session) cycle(ctx context.Context) (progress bool, err error) {
 	p, ok := s.ledger.plan(time.Now())
 	if !ok {
 		return false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Lease)
+	defer cancel()
 	for _, step := range []func(context.Context, plan) (int, error){s.readNew, s.readDue, s.readResumed} {
 		n, err := step(ctx, p)
 		if err != nil {
@@ -81,15 +85,15 @@ func (s *session) readNew(ctx context.Context, p plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := s.ledger.accept(p, rows, charged)
+	s.ledger.accept(p, rows, charged)
 	if s.ledger.markWanted(time.Now()) {
 		mark, err := s.store.Mark(ctx)
 		if err != nil {
-			return n, err
+			return 0, err
 		}
 		s.ledger.setMark(mark, time.Now())
 	}
-	return n, nil
+	return len(rows), nil
 }
 
 func (s *session) readDue(ctx context.Context, p plan) (int, error) {
@@ -108,7 +112,7 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 	return s.ledger.acceptDue(p, rows, charged), nil
 }
 
-func (s *session) readResumed(ctx context.Context, _ plan) (int, error) {
+func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
 	s.ledger.recheckHeads(time.Now())
 	lanes, reads := s.ledger.resumable()
 	if len(reads) == 0 {
@@ -122,7 +126,8 @@ func (s *session) readResumed(ctx context.Context, _ plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.acceptResumed(lanes, reads, rows, charged), nil
+	s.ledger.acceptResumed(lanes, reads, rows, charged, p.at)
+	return len(lanes), nil
 }
 
 // charge counts an attempt of those rows that may have ended another relay, and returns which these are.

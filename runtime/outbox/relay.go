@@ -36,7 +36,7 @@ func NewRelay(store Store, publisher Publisher, config Config) (*Relay, error) {
 }
 
 // Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and gives its shards back, within
-// twice the PublishTimeout, and returns nil. It outlives an unreachable database or broker; what it meets it reports to the Logger.
+// three times the PublishTimeout, and returns nil. It outlives an unreachable database or broker; what it meets it reports to the Logger.
 // It must not run more than once at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	var wg sync.WaitGroup

@@ -23,12 +23,13 @@ type session struct {
 func (s *session) join(ctx context.Context) error {
 	s.began = time.Now()
 	asked := time.Since(s.began)
-	if err := s.store.Join(ctx, s.id, s.config.Lease); err != nil {
-		return err
+	err := s.store.Join(ctx, s.id, s.config.Lease)
+	if err == nil {
+		s.ends.Store(int64(asked + s.config.Lease))
+		err = s.renew(ctx, ctx)
 	}
-	s.ends.Store(int64(asked + s.config.Lease))
-	if err := s.renew(ctx, ctx); err != nil {
-		return errors.Join(err, s.leave(ctx))
+	if err != nil {
+		return errors.Join(err, s.leave(ctx)) // it may have joined all the same
 	}
 	return nil
 }
@@ -67,9 +68,8 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	members.Wait()
 	if errors.Is(cause, ErrLeaseLost) {
 		s.counters.leasesLost.Add(1)
-		return cause
 	}
-	return errors.Join(failed, s.leave(ctx))
+	return errors.Join(cause, failed, s.leave(ctx)) // the lease may have been renewed all the same
 }
 
 var errDrainTimeout = errors.New("outbox: not drained in time")

@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 )
 
@@ -39,6 +41,7 @@ func (s *session) settle(life context.Context, end <-chan struct{}) {
 
 // settlement is what is to be recorded of a number of events, by what became of them.
 type settlement struct {
+	owned     []Ownership // the shards concerned, as they were when the events were read
 	published []Position
 	retries   []Retry
 	deaths    []Death
@@ -47,6 +50,9 @@ type settlement struct {
 func (s *session) batch(events []*event) *settlement {
 	b := &settlement{}
 	for _, e := range events {
+		if o := e.lane.shard.Ownership; !slices.Contains(b.owned, o) {
+			b.owned = append(b.owned, o)
+		}
 		switch e.verdict {
 		case published:
 			b.published = append(b.published, e.Position)
@@ -55,7 +61,10 @@ func (s *session) batch(events []*event) *settlement {
 				"id", e.ID, "type", e.TypeName(), "attempts", e.Attempts, "error", e.err)
 			b.deaths = append(b.deaths, Death{Position: e.Position, Attempts: e.Attempts, Error: errorText(e.err)})
 		case retry:
-			delay := backoff(max(1, int(e.Attempts)), s.config.BackoffMin, s.config.BackoffMax)
+			delay := e.delay
+			if delay == 0 {
+				delay = backoff(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
+			}
 			b.retries = append(b.retries, Retry{Position: e.Position, Attempts: e.Attempts, Delay: delay, Error: errorText(e.err)})
 		case untried:
 			b.retries = append(b.retries, Retry{Position: e.Position, Attempts: e.spent() - 1, Begun: e.Begun, Error: errorText(e.err)})
@@ -66,7 +75,8 @@ func (s *session) batch(events []*event) *settlement {
 
 // record writes b, and forgets of it what is written. It reports whether that is all.
 func (s *session) record(ctx context.Context, b *settlement) bool {
-	owned := s.ledger.owned()
+	ctx, cancel := context.WithTimeout(ctx, s.config.Lease)
+	defer cancel()
 	var err error
 	write := func(n int, counter interface{ Add(int64) int64 }, f func() (int, error)) bool {
 		if n == 0 || err != nil {
@@ -77,25 +87,28 @@ func (s *session) record(ctx context.Context, b *settlement) bool {
 			return false
 		}
 		counter.Add(int64(changed))
-		s.counters.lostSettles.Add(int64(n - changed))
+		if changed < n {
+			s.counters.lostSettles.Add(int64(n - changed))
+			s.config.Logger.Warn("outbox: settled in vain: shards have changed hands, or events are gone", "events", n-changed)
+		}
 		return true
 	}
 	if write(len(b.published), &s.counters.published, func() (int, error) {
-		return s.store.Published(ctx, s.id, owned, b.published)
+		return s.store.Published(ctx, s.id, b.owned, b.published)
 	}) {
 		b.published = nil
 	}
 	if write(len(b.retries), &s.counters.retried, func() (int, error) {
-		return s.store.Retry(ctx, s.id, owned, b.retries)
+		return s.store.Retry(ctx, s.id, b.owned, b.retries)
 	}) {
 		b.retries = nil
 	}
 	if write(len(b.deaths), &s.counters.dead, func() (int, error) {
-		return s.store.Bury(ctx, s.id, owned, b.deaths)
+		return s.store.Bury(ctx, s.id, b.owned, b.deaths)
 	}) {
 		b.deaths = nil
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, context.Canceled) {
 		s.config.Logger.Warn("outbox: settling failed", "error", err)
 	}
 	return err == nil

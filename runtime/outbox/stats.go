@@ -14,7 +14,7 @@ type Stats struct {
 	InFlight  int  // events in memory
 	Held      int  // keys that wait for a retry
 	Listening bool // the doorbell of other processes is heard
-	Open      bool // the broker cannot be reached
+	Open      bool // a topic cannot be reached
 }
 
 type counters struct {
@@ -41,7 +41,10 @@ func (r *Relay) Stats() Stats {
 func (l *ledger) describe(s *Stats) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.Shards, s.InFlight, s.Open = len(l.shards), l.inFlight, l.breaker.isOpen()
+	s.Shards, s.InFlight = len(l.shards), l.inFlight
+	for _, b := range l.topics {
+		s.Open = s.Open || b.isOpen()
+	}
 	for _, shard := range l.shards {
 		for _, lane := range shard.lanes {
 			if lane.head != 0 {

@@ -293,9 +293,9 @@ WITH owned AS MATERIALIZED (
 )
 INSERT INTO "outbox_dead"
     (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at)
-SELECT d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
-       r.attempts, r.error, d.created_at
-FROM dead d JOIN r ON r.seq = d.seq
+SELECT DISTINCT ON (d.id) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
+       d.causation_id, r.attempts, r.error, d.created_at
+FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.seq -- a producer that ran twice has enqueued an id twice
 ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at
 `
 
@@ -717,14 +717,18 @@ func (q *Queries) RingDoorbell(ctx context.Context, channel string) error {
 }
 
 const TakeShards = `-- name: TakeShards :many
+WITH free AS MATERIALIZED (
+    SELECT f.shard, f.fence, f.relay FROM "outbox_shard" f
+    WHERE (f.relay IS NULL OR f.relay = $1::uuid
+           OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay))
+      AND (f.shard = ANY ($2::integer[])) IS NOT TRUE
+), locked AS MATERIALIZED (
+    SELECT l.shard, free.relay FROM free JOIN "outbox_shard" l ON l.shard = free.shard AND l.fence = free.fence
+    ORDER BY l.shard LIMIT $3::integer FOR UPDATE OF l SKIP LOCKED
+)
 UPDATE "outbox_shard" s SET relay = $1::uuid, fence = s.fence + 1
-FROM (SELECT f.shard, f.relay FROM "outbox_shard" f
-      WHERE (f.relay IS NULL OR f.relay = $1::uuid
-             OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay AND r.expires_at > clock_timestamp()))
-        AND (f.shard = ANY ($2::integer[])) IS NOT TRUE
-      ORDER BY f.shard LIMIT $3::integer FOR UPDATE SKIP LOCKED) AS free
-WHERE s.shard = free.shard
-RETURNING s.shard, s.fence, COALESCE(free.relay <> $1::uuid, false)::boolean AS suspect
+FROM locked WHERE s.shard = locked.shard
+RETURNING s.shard, s.fence, COALESCE(locked.relay <> $1::uuid, false)::boolean AS suspect
 `
 
 type TakeShardsParams struct {
@@ -739,6 +743,8 @@ type TakeShardsRow struct {
 	Suspect bool
 }
 
+// An owner without a row is gone: whoever deletes the row has seen that the lease had ended, and locked it. A shard that has changed
+// hands since the statement began has another fence, and is left alone: its owner's row might not be visible yet.
 func (q *Queries) TakeShards(ctx context.Context, arg TakeShardsParams) ([]TakeShardsRow, error) {
 	rows, err := q.db.Query(ctx, TakeShards, arg.Relay, arg.Held, arg.Count)
 	if err != nil {

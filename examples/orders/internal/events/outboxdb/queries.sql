@@ -33,14 +33,20 @@ SELECT (SELECT count(*) FROM "outbox_relay" r WHERE r.expires_at > clock_timesta
        (SELECT count(*) FROM "outbox_shard") AS shards;
 
 -- name: TakeShards :many
+-- An owner without a row is gone: whoever deletes the row has seen that the lease had ended, and locked it. A shard that has changed
+-- hands since the statement began has another fence, and is left alone: its owner's row might not be visible yet.
+WITH free AS MATERIALIZED (
+    SELECT f.shard, f.fence, f.relay FROM "outbox_shard" f
+    WHERE (f.relay IS NULL OR f.relay = @relay::uuid
+           OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay))
+      AND (f.shard = ANY (@held::integer[])) IS NOT TRUE
+), locked AS MATERIALIZED (
+    SELECT l.shard, free.relay FROM free JOIN "outbox_shard" l ON l.shard = free.shard AND l.fence = free.fence
+    ORDER BY l.shard LIMIT @count::integer FOR UPDATE OF l SKIP LOCKED
+)
 UPDATE "outbox_shard" s SET relay = @relay::uuid, fence = s.fence + 1
-FROM (SELECT f.shard, f.relay FROM "outbox_shard" f
-      WHERE (f.relay IS NULL OR f.relay = @relay::uuid
-             OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay AND r.expires_at > clock_timestamp()))
-        AND (f.shard = ANY (@held::integer[])) IS NOT TRUE
-      ORDER BY f.shard LIMIT @count::integer FOR UPDATE SKIP LOCKED) AS free
-WHERE s.shard = free.shard
-RETURNING s.shard, s.fence, COALESCE(free.relay <> @relay::uuid, false)::boolean AS suspect;
+FROM locked WHERE s.shard = locked.shard
+RETURNING s.shard, s.fence, COALESCE(locked.relay <> @relay::uuid, false)::boolean AS suspect;
 
 -- name: ReleaseShards :exec
 UPDATE "outbox_shard" s SET relay = NULL
@@ -158,9 +164,9 @@ WITH owned AS MATERIALIZED (
 )
 INSERT INTO "outbox_dead"
     (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at)
-SELECT d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
-       r.attempts, r.error, d.created_at
-FROM dead d JOIN r ON r.seq = d.seq
+SELECT DISTINCT ON (d.id) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
+       d.causation_id, r.attempts, r.error, d.created_at
+FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.seq -- a producer that ran twice has enqueued an id twice
 ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at;
 
 -- name: ListDead :many
