@@ -22,10 +22,10 @@ import (
 
 // Input is all that the output depends on.
 type Input struct {
-	File       string // what diagnostics call the catalogue; with slashes
-	Data       []byte // the catalogue
-	Dir        fs.FS  // the catalogue's directory: its lock, its migrations, and what sqlc made before
-	ImportPath string // of a package in that directory
+	File       string                           // what diagnostics call the catalogue; with slashes
+	Data       []byte                           // the catalogue
+	Dir        fs.FS                            // the catalogue's directory: its lock, its migrations, and what sqlc made before
+	ImportPath func(dir string) (string, error) // of the package in a directory below that
 	// SQLC compiles files, among which is its configuration, to Go files. It is called only if the SQL changed, or what was
 	// made of it. An error in the SQL is a *sqlc.CompileError.
 	SQLC func(ctx context.Context, files map[string][]byte) (map[string][]byte, error)
@@ -104,7 +104,11 @@ func (g *generator) run(ctx context.Context) error {
 }
 
 func (g *generator) addGo() error {
-	files, err := golang.Emit(g.catalogue, path.Join(g.ImportPath, g.catalogue.Go.Dir))
+	importPath, err := g.ImportPath(g.catalogue.Go.Dir)
+	if err != nil {
+		return err
+	}
+	files, err := golang.Emit(g.catalogue, importPath)
 	if err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ func (g *generator) orphans() diag.List {
 			continue
 		}
 		d := diag.New(diag.OutputOrphan, diag.Pos{File: g.display(name)}, "it says that outboxgen has generated it, but %s does not know it", lock.Name).
-			WithHelp("delete it, if you have not taken it over; or else its comment")
+			WithHelp("delete it; or, where it is yours by now, the comment that says so")
 		d.Severity = diag.Warning
 		list.Add(d)
 	}

@@ -3,6 +3,7 @@ package gen_test
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -25,8 +26,9 @@ events:
 
 func input(data string, sqlcFunc func(map[string][]byte) (map[string][]byte, error)) gen.Input {
 	return gen.Input{
-		File: "svc/outbox.yaml", Data: []byte(data), Dir: fstest.MapFS{}, ImportPath: "x.test/svc",
-		SQLC: func(_ context.Context, files map[string][]byte) (map[string][]byte, error) { return sqlcFunc(files) },
+		File: "svc/outbox.yaml", Data: []byte(data), Dir: fstest.MapFS{},
+		ImportPath: func(dir string) (string, error) { return path.Join("x.test/svc", dir), nil },
+		SQLC:       func(_ context.Context, files map[string][]byte) (map[string][]byte, error) { return sqlcFunc(files) },
 	}
 }
 

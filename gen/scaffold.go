@@ -2,6 +2,7 @@ package gen
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -47,7 +48,7 @@ func (s Scaffold) Render() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scaffold: %w", err)
 	}
-	topic := strings.Trim(notTopicWords.ReplaceAllString(s.Service, "."), ".")
+	topic := cmp.Or(strings.Trim(notTopicWords.ReplaceAllString(s.Service, "."), "."), "events")
 	var out bytes.Buffer
 	if err := t.Execute(&out, struct {
 		Scaffold

@@ -18,7 +18,7 @@ over. Nothing is written. For continuous integration.
 func runCheck(ctx context.Context, args []string, env Env) (int, error) {
 	f := newFlags(env, "check [FLAGS] [FILE]", checkHelp)
 	c := newCompile(env, f)
-	args, err := parse(f, args, 1)
+	args, err := f.parse(args, 1)
 	if err != nil {
 		return exitFailed, err
 	}
@@ -34,7 +34,7 @@ func runCheck(ctx context.Context, args []string, env Env) (int, error) {
 		return exitFailed, err
 	}
 	if stale && c.format.value == "text" {
-		fmt.Fprintln(env.Stderr, "Run \"outboxgen generate\" and commit what it changes.")
+		fmt.Fprintf(env.Stderr, "Run \"outboxgen generate%s\" and commit what it changes.\n", fileArgument(c.file))
 	}
 	if result.Diagnostics.HasErrors() {
 		return exitProblems, nil

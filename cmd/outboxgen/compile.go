@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/outboxgen/outboxgen/gen"
 	"github.com/outboxgen/outboxgen/gen/diag"
@@ -29,10 +29,10 @@ type compile struct {
 	format *choice
 }
 
-func newCompile(env Env, f *flag.FlagSet) *compile {
+func newCompile(env Env, f flags) *compile {
 	c := &compile{env: env, format: newChoice("text", "json", "github")}
 	f.StringVar(&c.sqlc, "sqlc", "", "the sqlc to run, a `path`; by default that of the module's tools, then that on PATH")
-	f.Var(c.format, "format", "of what is said about the catalogue: `text`, json or github")
+	f.Var(c.format, "format", "the `format` of what is said about the catalogue: text, json or github")
 	return c
 }
 
@@ -77,12 +77,9 @@ func (c *compile) generate(ctx context.Context, dir output.Dir) (gen.Result, err
 	if err != nil {
 		return gen.Result{}, err
 	}
-	importPath, err := packagePath(filepath.Dir(c.path))
-	if err != nil {
-		return gen.Result{}, err
-	}
 	return gen.Generate(ctx, gen.Input{
-		File: c.file, Data: data, Dir: dir.FS(), ImportPath: importPath,
+		File: c.file, Data: data, Dir: dir.FS(),
+		ImportPath: func(below string) (string, error) { return packagePath(filepath.Join(filepath.Dir(c.path), below)) },
 		SQLC: func(ctx context.Context, files map[string][]byte) (map[string][]byte, error) {
 			command, err := sqlc.Find(c.sqlcPath(), filepath.Dir(c.path))
 			if err != nil {
@@ -128,8 +125,9 @@ func absolute(env Env, file string) string {
 	return file
 }
 
-// packagePath is the import path of a directory's package, by the go.mod in it or above it.
+// packagePath is the import path of a directory's package, by the go.mod in it or above it. The directory need not exist.
 func packagePath(dir string) (string, error) {
+	var below []string // the names of the directories between the go.mod and the package
 	for root := dir; ; root = filepath.Dir(root) {
 		data, err := os.ReadFile(filepath.Join(root, "go.mod"))
 		if err == nil {
@@ -137,14 +135,17 @@ func packagePath(dir string) (string, error) {
 			if module == "" {
 				return "", fmt.Errorf("%s: it names no module", filepath.Join(root, "go.mod"))
 			}
-			rel, err := filepath.Rel(root, dir)
-			return path.Join(module, filepath.ToSlash(rel)), err
+			return path.Join(append([]string{module}, below...)...), nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return "", err
 		}
 		if root == filepath.Dir(root) {
 			return "", errors.New("there is no go.mod beside the catalogue or above it: run \"go mod init\" first")
 		}
+		if mend := gomod.Mend(filepath.Base(root)); mend != "" {
+			return "", fmt.Errorf("%s: the go command imports no package below a directory of this name: %s", filepath.ToSlash(root), mend)
+		}
+		below = append([]string{filepath.Base(root)}, below...)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -8,29 +9,41 @@ import (
 	"strings"
 )
 
-// newFlags returns the flags of a command. Asked for help, they print text and then themselves.
-func newFlags(env Env, synopsis, text string) *flag.FlagSet {
+// flags are those of a command. Asked for help, they print text and then themselves.
+type flags struct {
+	*flag.FlagSet
+	env            Env
+	synopsis, text string
+}
+
+func newFlags(env Env, synopsis, text string) flags {
 	f := flag.NewFlagSet("outboxgen", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are returned and printed once, by Do
-	f.Usage = func() {
-		fmt.Fprintf(env.Stdout, "Usage: outboxgen %s\n\n%s\n", synopsis, strings.TrimSpace(text))
-		found := false
-		f.VisitAll(func(*flag.Flag) { found = true })
-		if found {
-			fmt.Fprintln(env.Stdout, "\nFlags:")
-			f.SetOutput(env.Stdout)
-			f.PrintDefaults()
-			f.SetOutput(io.Discard)
-		}
+	f.Usage = func() {}
+	return flags{FlagSet: f, env: env, synopsis: synopsis, text: text}
+}
+
+func (f flags) help() {
+	fmt.Fprintf(f.env.Stdout, "Usage: outboxgen %s\n\n%s\n", f.synopsis, strings.TrimSpace(f.text))
+	found := false
+	f.VisitAll(func(*flag.Flag) { found = true })
+	if found {
+		fmt.Fprintln(f.env.Stdout, "\nFlags:")
+		f.SetOutput(f.env.Stdout)
+		f.PrintDefaults()
+		f.SetOutput(io.Discard)
 	}
-	return f
 }
 
 // parse reads flags before and after at most limit arguments, which it returns.
-func parse(f *flag.FlagSet, args []string, limit int) ([]string, error) {
+func (f flags) parse(args []string, limit int) ([]string, error) {
 	var rest []string
 	for {
-		if err := f.Parse(args); err != nil {
+		err := f.Parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			f.help()
+		}
+		if err != nil {
 			return nil, err
 		}
 		if f.NArg() == 0 {

@@ -19,7 +19,7 @@ sqlc compiles the SQL. It is run only if the SQL has changed, which events do no
 func runGenerate(ctx context.Context, args []string, env Env) (int, error) {
 	f := newFlags(env, "generate [FLAGS] [FILE]", generateHelp)
 	c := newCompile(env, f)
-	args, err := parse(f, args, 1)
+	args, err := f.parse(args, 1)
 	if err != nil {
 		return exitFailed, err
 	}

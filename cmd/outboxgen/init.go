@@ -23,7 +23,7 @@ func runInit(_ context.Context, args []string, env Env) (int, error) {
 	f.StringVar(&s.Service, "service", "", "the `name` that events give as their source; by default from go.mod")
 	f.StringVar(&s.Package, "package", "", "the `name` of the generated package; by default the last part of --dir")
 	f.StringVar(&s.Dir, "dir", "internal/events", "the `directory` of the generated package, relative to the catalogue")
-	args, err := parse(f, args, 1)
+	args, err := f.parse(args, 1)
 	if err != nil {
 		return exitFailed, err
 	}
@@ -46,10 +46,14 @@ func runInit(_ context.Context, args []string, env Env) (int, error) {
 	if err != nil {
 		return exitFailed, fmt.Errorf("init: %w", err)
 	}
+	generated, err := packagePath(filepath.Join(filepath.Dir(at), s.Dir))
+	if err != nil {
+		return exitFailed, err
+	}
 	if err := create(at, data); err != nil {
 		return exitFailed, fmt.Errorf("%s: %w", filepath.ToSlash(file), err)
 	}
-	fmt.Fprintf(env.Stdout, nextSteps, filepath.ToSlash(file), fileArgument(file), path.Join(importPath, s.Dir), sqlc.TestedVersion)
+	fmt.Fprintf(env.Stdout, nextSteps, filepath.ToSlash(file), fileArgument(filepath.Base(file)), generated, sqlc.TestedVersion)
 	return exitOK, nil
 }
 
@@ -67,12 +71,12 @@ Next:
   5. Commit what was written, outboxgen.lock included, and import %[3]s.
 `
 
-// fileArgument is what the go:generate line says where the catalogue has a name of its own.
+// fileArgument is what has to be said of a catalogue that is not found by itself.
 func fileArgument(file string) string {
-	if filepath.Base(file) == defaultFile {
+	if file == defaultFile {
 		return ""
 	}
-	return " " + filepath.Base(file)
+	return " " + file
 }
 
 // create writes a file that is not there yet.

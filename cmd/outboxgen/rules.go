@@ -17,8 +17,8 @@ Lists every rule that can be reported: its ID, its category, how grave it is, an
 func runRules(_ context.Context, args []string, env Env) (int, error) {
 	f := newFlags(env, "rules [FLAGS]", rulesHelp)
 	format := newChoice("text", "json")
-	f.Var(format, "format", "`text` or json")
-	if _, err := parse(f, args, 0); err != nil {
+	f.Var(format, "format", "the `format`: text or json")
+	if _, err := f.parse(args, 0); err != nil {
 		return exitFailed, err
 	}
 	if format.value == "json" {

@@ -14,7 +14,7 @@ Prints the version of outboxgen, that of the catalogue language that it reads, a
 
 func runVersion(_ context.Context, args []string, env Env) (int, error) {
 	f := newFlags(env, "version", versionHelp)
-	if _, err := parse(f, args, 0); err != nil {
+	if _, err := f.parse(args, 0); err != nil {
 		return exitFailed, err
 	}
 	version, goVersion := "(unknown)", "go"

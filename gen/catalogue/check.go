@@ -40,7 +40,21 @@ type checker struct {
 	list         *diag.List
 	typesByName  map[string]*typeDraft
 	eventsByName map[string]*eventDraft // by name@version
+	typeNames    []string               // in the order of the file, then those of the scalars
+	eventNames   []string               // with versions, in the order of the file
 	collisions   map[[2]diag.Pos]bool   // reported already
+	searches     int                    // for a name that was meant
+}
+
+// maxSearches bounds what is spent on a catalogue in which hardly a name is right.
+const maxSearches = 100
+
+// nearest is the function of that name, for as long as its answers are worth their time.
+func (k *checker) nearest(s string, candidates []string) string {
+	if k.searches++; k.searches > maxSearches {
+		return ""
+	}
+	return nearest(s, candidates)
 }
 
 func (k *checker) add(d diag.Diagnostic) { k.list.Add(d) }
@@ -48,10 +62,15 @@ func (k *checker) add(d diag.Diagnostic) { k.list.Add(d) }
 func (k *checker) index() {
 	for _, t := range k.types {
 		k.typesByName[t.Name] = t
+		k.typeNames = append(k.typeNames, t.Name)
+	}
+	for _, s := range scalars {
+		k.typeNames = append(k.typeNames, string(s))
 	}
 	for _, e := range k.events {
 		if e.valid {
 			k.eventsByName[e.TypeName()] = e
+			k.eventNames = append(k.eventNames, e.TypeName())
 		}
 	}
 }
@@ -138,14 +157,7 @@ var otherNames = map[string]Scalar{
 
 func (k *checker) unknownType(x *typeExpr) {
 	d := diag.New(diag.TypeUnknown, x.pos, "unknown type %q", x.name)
-	var names []string
-	for _, t := range k.types {
-		names = append(names, t.Name)
-	}
-	for _, s := range scalars {
-		names = append(names, string(s))
-	}
-	near, other := nearest(x.name, names), otherNames[x.name]
+	near, other := k.nearest(x.name, k.typeNames), otherNames[strings.ToLower(x.name)]
 	switch {
 	case other != "" && !strings.EqualFold(near, x.name):
 		d = d.WithHelp("did you mean %q?", other)

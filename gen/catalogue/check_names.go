@@ -61,7 +61,7 @@ func (k *checker) packageNames() {
 			name := fmt.Sprintf(pattern, goName)
 			if slices.Contains(fixedNames, name) {
 				k.add(diag.New(diag.NameReserved, pos, "%s is called %s in Go, as is something in every generated package", what, name).
-					WithHelp("%s", help))
+					WithHelp("choose another name"))
 				continue
 			}
 			k.claimName(s, name, name, what, help, pos)

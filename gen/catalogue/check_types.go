@@ -113,7 +113,7 @@ func (k *checker) unknownKeyField(e *eventDraft, name, owner string, fields []*f
 		what = quoted(name) + " in key " + quoted(e.key.text)
 	}
 	d := diag.New(diag.EventKeyField, e.key.pos, "%s is not a field of %s", what, owner)
-	if near := nearest(name, names); near != "" {
+	if near := k.nearest(name, names); near != "" {
 		d = d.WithHelp("did you mean %q?", near)
 	} else if len(names) > 0 {
 		d = d.WithHelp("its fields are %s", strings.Join(names, ", "))
@@ -191,19 +191,19 @@ func (k *checker) unknownEvent(w word, what string) {
 		return
 	}
 	name, _, versioned := strings.Cut(w.text, "@")
-	var all, versions []string
-	for _, e := range k.events {
-		if e.valid {
-			all = append(all, e.TypeName())
-			if e.Name == name {
-				versions = append(versions, e.TypeName())
-			}
+	var versions []string
+	for _, e := range k.eventNames {
+		if strings.HasPrefix(e, name+"@") {
+			versions = append(versions, e)
 		}
 	}
 	d := diag.New(diag.ConsumerEvent, w.pos, "%s %q, which is not an event of this catalogue", what, w.text)
-	near := nearest(w.text, all)
-	if !versioned {
-		near = nearest(w.text+"@1", all)
+	near := ""
+	if wanted := w.text; len(versions) == 0 {
+		if !versioned {
+			wanted += "@1"
+		}
+		near = k.nearest(wanted, k.eventNames)
 	}
 	switch {
 	case len(versions) > 0 && !versioned:

@@ -13,7 +13,7 @@ var typeTable = table[typeDraft]{what: "a type", keys: []key[typeDraft]{
 		t.struc = wordOf(p.Key)
 		t.fields = d.fields(p)
 		if len(p.Value.Pairs) == 0 {
-			d.add(diag.New(diag.TypeShape, p.Value.Pos, "a struct has a field at least"))
+			d.add(diag.New(diag.TypeShape, p.Value.Pos, "type %s has no fields", t.Name).WithHelp("add one, or remove the type"))
 		}
 	}},
 	{"enum", kindList, false, "the values of an enum", func(d *decoder, p source.Pair, t *typeDraft) {

@@ -28,6 +28,7 @@ var catalogueTable = table[draft]{what: "a catalogue", keys: []key[draft]{
 		goTable.decode(d, p.Value, p.Key.Pos, &c.Go)
 	}},
 	{"database", kindMapping, true, "the database that the outbox lives in", func(d *decoder, p source.Pair, c *draft) {
+		c.Database.Pos = p.Key.Pos
 		databaseTable.decode(d, p.Value, p.Key.Pos, &c.Database)
 	}},
 	{"migrations", kindMapping, false, "where migrations go, and for which tool", func(d *decoder, p source.Pair, c *draft) {
@@ -61,6 +62,7 @@ var databaseTable = table[Database]{what: "database", keys: []key[Database]{
 		d.choose(p, engines, &b.Engine)
 	}},
 	{"schema", kindText, false, "the schema of the tables; without it, the connection's own", func(d *decoder, p source.Pair, b *Database) {
+		b.SchemaPos = p.Value.Pos
 		d.schema(p.Value, &b.Schema)
 	}},
 	{"prefix", kindOptionalText, false, "what stands before every table's name", func(d *decoder, p source.Pair, b *Database) {

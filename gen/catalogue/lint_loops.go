@@ -8,9 +8,9 @@ import (
 )
 
 // loops reports circles of consumers in which each emits what the next handles. Every circle that a search finds is reported
-// once, at the consumer of it that comes first in the file.
+// once, at the consumer of it that comes first in the file, and by one of the events that go round in it.
 func (l *linter) loops() {
-	s := loopSearch{linter: l, done: map[*consumerDraft]bool{}}
+	s := loopSearch{linter: l, done: map[*consumerDraft]bool{}, reported: map[string]bool{}}
 	for _, c := range l.consumers {
 		s.visit(c)
 	}
@@ -18,8 +18,9 @@ func (l *linter) loops() {
 
 type loopSearch struct {
 	*linter
-	path []loopStep
-	done map[*consumerDraft]bool
+	path     []loopStep
+	done     map[*consumerDraft]bool
+	reported map[string]bool // circles, by their consumers
 }
 
 type loopStep struct {
@@ -49,10 +50,16 @@ func (s *loopSearch) visit(c *consumerDraft) {
 }
 
 func (s *loopSearch) report(circle []loopStep) {
-	var steps []string
+	var names, steps []string
 	for _, p := range circle {
+		names = append(names, p.consumer.Name)
 		steps = append(steps, p.consumer.Name+" emits "+p.emits.TypeName())
 	}
+	id := strings.Join(names, " ")
+	if s.reported[id] {
+		return
+	}
+	s.reported[id] = true
 	first := circle[0].consumer
 	message := strings.Join(steps, ", ") + ", which " + first.Name + " handles"
 	d := diag.New(diag.LintConsumerLoop, first.Pos, "events go round in a circle: %s", message)

@@ -32,10 +32,11 @@ type Go struct {
 
 // Database says which database the outbox lives in, and what its tables are called.
 type Database struct {
-	Engine    string // postgresql
-	Schema    string // "" for the connection's own
-	Prefix    string // before every table's name
-	PrefixPos diag.Pos
+	Engine string // postgresql
+	Schema string // "" for the connection's own
+	Prefix string // before every table's name
+
+	Pos, SchemaPos, PrefixPos diag.Pos // of all of it; of the two, where they are said
 }
 
 // Migrations says where migrations go. Dir is "" where the catalogue has none.

@@ -32,8 +32,13 @@ func TestTheModelHoldsTheSettings(t *testing.T) {
 	got.Types, got.Events, got.Consumers = nil, nil, nil
 	want := catalogue.Catalogue{
 		File: "whole.yaml", Service: "shop/orders",
-		Go:         catalogue.Go{Package: "events", Dir: "internal/events"},
-		Database:   catalogue.Database{Engine: "postgresql", Schema: "messaging", PrefixPos: diag.Pos{File: "whole.yaml", Line: 12, Column: 11, End: 13}},
+		Go: catalogue.Go{Package: "events", Dir: "internal/events"},
+		Database: catalogue.Database{
+			Engine: "postgresql", Schema: "messaging",
+			Pos:       diag.Pos{File: "whole.yaml", Line: 9, Column: 1, End: 9},
+			SchemaPos: diag.Pos{File: "whole.yaml", Line: 11, Column: 11, End: 20},
+			PrefixPos: diag.Pos{File: "whole.yaml", Line: 12, Column: 11, End: 13},
+		},
 		Migrations: catalogue.Migrations{Dir: "db/migrations", Format: "goose", Pos: diag.Pos{File: "whole.yaml", Line: 14, Column: 1, End: 11}},
 		Relay:      catalogue.Relay{Shards: 64, Retention: 72 * time.Hour},
 	}

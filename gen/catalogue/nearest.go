@@ -6,7 +6,11 @@ import (
 )
 
 // nearest returns the candidate that s was probably meant to be, or "" where none is near. Of equally near ones it is the first.
+// Nothing is near to "".
 func nearest(s string, candidates []string) string {
+	if s == "" {
+		return ""
+	}
 	best, bestDistance := "", 1+max(1, len([]rune(s))/3)
 	for _, c := range candidates {
 		if strings.EqualFold(s, c) {

@@ -220,6 +220,26 @@ func TestALargeCatalogueParses(t *testing.T) {
 	}
 }
 
+// What was meant is searched for among all names: where hardly one is right, that would take minutes.
+func TestSuggestionsEndWhereNobodyReadsThem(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString(preamble + "types:\n  Money: {fields: {amount: int64}}\nevents:\n  order.placed@1:\n    payload:\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "      field%d: Mony\n", i)
+	}
+	_, list := catalogue.Parse("outbox.yaml", []byte(b.String()))
+	suggested := 0
+	for _, d := range list {
+		if strings.Contains(d.Help, `"Money"`) {
+			suggested++
+		}
+	}
+	if list[0].Help != `did you mean "Money"?` || suggested < diag.MaxPrinted || suggested > 2*diag.MaxPrinted {
+		t.Errorf("got %d suggestions for %d problems, and %q for the first", suggested, len(list), list[0].Help)
+	}
+}
+
 func BenchmarkParse(b *testing.B) {
 	data := largeCatalogue()
 	b.SetBytes(int64(len(data)))

@@ -53,6 +53,8 @@ func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 			d.unknownKey(p.Key, t.what, t.names())
 		case k.kind == notYet:
 			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet", k.name, t.what))
+		case k.required && saysNothing(p.Value):
+			d.add(diag.New(diag.ValueEmpty, p.Key.Pos, "key %q has no value", k.name).WithHelp("it is %s", k.doc))
 		case d.fits(p, k.kind):
 			k.decode(d, p, into)
 		}
@@ -61,6 +63,18 @@ func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 		if k.required && n.Get(k.name) == nil {
 			d.add(diag.New(diag.KeyMissing, pos, "%s needs the key %q", t.what, k.name).WithHelp("it is %s", k.doc))
 		}
+	}
+}
+
+// saysNothing reports whether a value is none, blank or an empty list. An empty mapping is something.
+func saysNothing(v *source.Node) bool {
+	switch v.Kind {
+	case source.Scalar:
+		return v.IsEmpty() || strings.TrimSpace(v.Text) == ""
+	case source.List:
+		return len(v.Items) == 0
+	default:
+		return false
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/gomod"
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
@@ -166,11 +167,17 @@ func (d *decoder) goDir(p source.Pair, into *string) {
 		return
 	}
 	for elem := range strings.SplitSeq(p.Value.Text, "/") {
-		if elem == "vendor" || elem == "testdata" || elem != "." && strings.ContainsAny(elem[:1], "._") {
-			d.add(diag.New(diag.DirPath, p.Value.Pos, "the go command finds no package in %q", p.Value.Text).
-				WithHelp("choose a directory without %s", elem))
-			return
+		help := gomod.Mend(elem)
+		switch {
+		case elem == ".":
+			continue
+		case elem == "vendor" || elem == "testdata" || strings.ContainsAny(elem[:1], "._"):
+			help = "choose a directory without " + elem
+		case help == "":
+			continue
 		}
+		d.add(diag.New(diag.DirPath, p.Value.Pos, "the go command finds no package in %q", p.Value.Text).WithHelp("%s", help))
+		return
 	}
 }
 

@@ -146,5 +146,5 @@ func number(literal string) (*jen.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jen.Lit(x), nil
+	return jen.Lit(x + 0), nil // Go has no literal of -0, which this makes 0
 }

@@ -1,7 +1,10 @@
-// Package gomod reads the little of a go.mod that the compiler needs.
+// Package gomod knows the little of Go's modules that the compiler needs.
 package gomod
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // File is what a go.mod says.
 type File struct {
@@ -41,4 +44,26 @@ func (f *File) directive(name, argument string) {
 	case "tool":
 		f.Tools = append(f.Tools, argument)
 	}
+}
+
+// unimportable are the names of directories that the go command refuses in import paths, and how to mend them.
+var unimportable = []struct {
+	name *regexp.Regexp
+	mend string
+}{
+	{regexp.MustCompile(`[^A-Za-z0-9_.~+-]`), "use letters, digits and _ . ~ + -"},
+	{regexp.MustCompile(`^[~+-]`), "begin with a letter or digit"},
+	{regexp.MustCompile(`\.$`), "do not end with a point"},
+	{regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`), "Windows keeps this name for itself: choose another"},
+	{regexp.MustCompile(`^[^.]*~[0-9]+(\.|$)`), "do not end with ~ and digits"},
+}
+
+// Mend says how to mend a directory's name so that the go command can import packages in it, or returns "" where it can.
+func Mend(name string) string {
+	for _, u := range unimportable {
+		if u.name.MatchString(name) {
+			return u.mend
+		}
+	}
+	return ""
 }

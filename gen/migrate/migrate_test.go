@@ -26,7 +26,7 @@ func newWorld(t *testing.T, format string, disk ...string) *world {
 	w := &world{t: t, disk: fstest.MapFS{}}
 	w.catalogue.File = "outbox.yaml"
 	w.catalogue.Database = catalogue.Database{
-		Engine: "postgresql", PrefixPos: diag.Pos{File: "outbox.yaml", Line: 7, Column: 11},
+		Engine: "postgresql", Pos: diag.Pos{File: "outbox.yaml", Line: 4, Column: 1},
 	}
 	w.catalogue.Migrations = catalogue.Migrations{Dir: "db", Format: format}
 	for _, name := range disk {
@@ -222,22 +222,27 @@ func TestAnEditedMigrationIsRefusedAtItsLine(t *testing.T) {
 	}
 }
 
-func TestRenamedTablesAreRefusedAtThePrefix(t *testing.T) {
+func TestRenamedTablesAreRefusedWhereTheyAreNamed(t *testing.T) {
 	t.Parallel()
-	for _, change := range []struct{ schema, prefix, would string }{
-		{"", "shop_", `"shop_outbox"`}, {"messaging", "", `"messaging.outbox"`},
+	schema, prefix := diag.Pos{File: "outbox.yaml", Line: 6, Column: 11}, diag.Pos{File: "outbox.yaml", Line: 7, Column: 11}
+	for _, change := range []struct {
+		schema, prefix, would string
+		at                    diag.Pos
+	}{
+		{"", "shop_", `"shop_outbox"`, prefix}, {"messaging", "", `"messaging.outbox"`, schema},
+		{"messaging", "shop_", `"messaging.shop_outbox"`, schema},
 	} {
 		w := newWorld(t, "goose")
 		w.generate()
 		path, _ := w.only()
 		w.catalogue.Database.Schema, w.catalogue.Database.Prefix = change.schema, change.prefix
 		d := w.wantRule(diag.TableSameName, change.would, `makes "outbox"`, "delete it and generate again")
-		if d.Pos != w.catalogue.Database.PrefixPos {
-			t.Errorf("got position %+v", d.Pos)
+		if d.Pos != w.catalogue.Database.Pos {
+			t.Errorf("where neither is said: got position %+v", d.Pos)
 		}
-		w.catalogue.Database.PrefixPos = diag.Pos{}
-		if d := w.wantRule(diag.TableSameName); d.Pos.File != "outbox.yaml" {
-			t.Errorf("without a prefix: got position %+v", d.Pos)
+		w.catalogue.Database.SchemaPos, w.catalogue.Database.PrefixPos = schema, prefix
+		if d := w.wantRule(diag.TableSameName); d.Pos != change.at {
+			t.Errorf("got position %+v, want %+v", d.Pos, change.at)
 		}
 
 		delete(w.disk, path)

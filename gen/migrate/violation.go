@@ -50,13 +50,17 @@ func (p *planner) edited(at string, data []byte) error {
 	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: data}}
 }
 
+// renamed points at the key that names the tables otherwise, or at all of database where it was taken away.
 func (p *planner) renamed(at string) error {
-	pos := p.Catalogue.Database.PrefixPos
-	if pos.File == "" {
-		pos = diag.Pos{File: p.Catalogue.File}
+	now := lock.Normalise(p.Catalogue).Database
+	pos := p.Catalogue.Database.Pos
+	switch c := p.Catalogue.Database; {
+	case now.Schema != p.Database.Schema && c.SchemaPos.File != "":
+		pos = c.SchemaPos
+	case now.Prefix != p.Database.Prefix && c.PrefixPos.File != "":
+		pos = c.PrefixPos
 	}
-	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s",
-		tables(lock.Normalise(p.Catalogue).Database), p.Display(at), tables(p.Database)).
+	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s", tables(now), p.Display(at), tables(p.Database)).
 		WithHelp("take back the change to database; if no database has run %s, delete it and generate again", p.Display(at))
 	return &Violation{Diagnostic: d}
 }

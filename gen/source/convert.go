@@ -22,7 +22,7 @@ func (l *loader) convert(y *yaml.Node, depth int) *Node {
 	}
 	switch y.Kind {
 	case yaml.ScalarNode:
-		n.Kind, n.Text, n.Reading = Scalar, y.Value, reading(y)
+		n.Kind, n.Text, n.Reading = Scalar, l.restored(y.Value), reading(y)
 		if y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 			l.blocks = append(l.blocks, y.Line)
 		}

@@ -32,7 +32,7 @@ func Load(file string, data []byte) (*File, diag.List) {
 	}
 	l.lines = splitLines(data)
 	l.checkDocuments()
-	root, err := parse(data)
+	root, err := l.read()
 	if err != nil {
 		l.report(l.locate(err))
 		return nil, l.list
@@ -51,6 +51,7 @@ func Load(file string, data []byte) (*File, diag.List) {
 type loader struct {
 	file   string
 	lines  [][]rune
+	mended int   // lines in which it was tried to replace question marks by standIn
 	blocks []int // the lines on which block scalars begin
 	list   diag.List
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"regexp"
 	"slices"
@@ -66,8 +67,6 @@ type syntaxCause struct {
 
 // syntaxCauses are tried in order.
 var syntaxCauses = []syntaxCause{
-	{"", regexp.MustCompile(`[\[{](?:[^"']*[\[{,:])?\s*([A-Za-z_][A-Za-z0-9_]*\?)`), diag.YAMLSyntax,
-		"within [ ] and { } YAML takes the ? for one of its own signs", `quote it: "%s"`},
 	{"", regexp.MustCompile(`:\s+([\[{][^"']*[\]}]\?)`), diag.YAMLSyntax,
 		"YAML cannot read a ? after a bracket", `quote it: "%s"`},
 	{"unknown anchor", regexp.MustCompile(`(\*[^\s,\]}]+)`), diag.YAMLAnchor,
@@ -80,13 +79,15 @@ var syntaxCauses = []syntaxCause{
 		"YAML has no plain text that begins like this", "quote it"},
 	{"unknown escape character", regexp.MustCompile(`(\\[^0abt\tnvfre "/\\N_LPxuU])`), diag.YAMLSyntax,
 		"this is not an escape in double quotes", "write the backslash twice, or use single quotes"},
+	{"did not find expected key", regexp.MustCompile(`[\s\[{,]('[^']*'\w[^']*'?)`), diag.YAMLSyntax,
+		"the second quote ends the text", `write an apostrophe twice, or use double quotes`},
 	{"mapping values are not allowed", regexp.MustCompile(`^[^{\["']*?:\s[^{\["']*?(:)(?:\s|$)`), diag.YAMLSyntax,
 		"a second colon on this line", "quote the text that contains it"},
 	{"mapping values are not allowed", nil, diag.YAMLSyntax, "",
 		"the line before it has a value already: indent this one like its neighbours"},
 	{"could not find expected ':'", nil, diag.YAMLSyntax, "", "a key is followed by a colon and a space"},
-	{"did not find expected ',' or ']'", nil, diag.YAMLSyntax, "", `separate with commas, close [ with ], and quote optional types: "string?"`},
-	{"did not find expected ',' or '}'", nil, diag.YAMLSyntax, "", `separate with commas, close { with }, and quote optional types: "string?"`},
+	{"did not find expected ',' or ']'", nil, diag.YAMLSyntax, "", `separate with commas, close [ with ], and quote what has a question mark, such as "string?"`},
+	{"did not find expected ',' or '}'", nil, diag.YAMLSyntax, "", `separate with commas, close { with }, and quote what has a question mark, such as "string?"`},
 	{"unexpected end of stream", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
 	{"unexpected document indicator", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
 	{"did not find expected '-' indicator", nil, diag.YAMLSyntax, "", "indent this line like the other items of its list, or like the keys around it"},
@@ -140,11 +141,18 @@ func closes(line []rune) bool {
 }
 
 func (l *loader) parses(lines int) bool {
-	var b strings.Builder
-	for _, line := range l.lines[:lines] {
-		b.WriteString(string(line))
-		b.WriteByte('\n')
-	}
-	_, err := parse([]byte(b.String()))
+	_, err := parse(l.text(lines))
 	return err == nil
+}
+
+// text returns the first lines of the file.
+func (l *loader) text(lines int) []byte {
+	var b bytes.Buffer
+	for i, line := range l.lines[:lines] {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(string(line))
+	}
+	return b.Bytes()
 }

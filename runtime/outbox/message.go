@@ -1,6 +1,10 @@
 package outbox
 
-import "time"
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
 
 // Position is where an event stands in the outbox. Seq is assigned by the database and unique in the whole outbox.
 type Position struct {
@@ -32,3 +36,11 @@ type Message struct {
 
 // TypeName returns the message's type and version as the catalogue writes them: order.placed@1.
 func (m *Message) TypeName() string { return TypeName(m.Type, int(m.Version)) }
+
+// LogValue says which event it is, and nothing of its payload, key or headers: they may hold personal data.
+func (m Message) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("id", m.ID.String()), slog.String("type", m.TypeName()))
+}
+
+// Format writes the same for every verb.
+func (m Message) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "%s %s", m.TypeName(), m.ID) }

@@ -24,6 +24,7 @@ type LimitSetV1 struct {
 	Large           int64            `json:"large"`
 	LargeMaybe      *int64           `json:"large_maybe,omitempty"`
 	Ratio           float64          `json:"ratio"`
+	RatioOfZero     float64          `json:"ratio_of_zero"`
 	RatioMaybe      *float64         `json:"ratio_maybe,omitempty"`
 	List            []string         `json:"list"`
 	ListMaybe       []string         `json:"list_maybe,omitempty"`
@@ -81,6 +82,8 @@ func (e LimitSetV1) Validate() error {
 		payload.AtMost("large_maybe", e.LargeMaybe, 9007199254740993),
 		payload.AtLeast("ratio", &e.Ratio, -0.5),
 		payload.AtMost("ratio", &e.Ratio, 1000000),
+		payload.AtLeast("ratio_of_zero", &e.RatioOfZero, 0.0),
+		payload.AtMost("ratio_of_zero", &e.RatioOfZero, 0),
 		payload.AtLeast("ratio_maybe", e.RatioMaybe, 0.001),
 		payload.Items("list", len(e.List), 1, 3),
 		payload.Items("list_capped", len(e.ListCapped), 0, 3),

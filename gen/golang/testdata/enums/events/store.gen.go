@@ -64,9 +64,6 @@ func (s *Store) Renew(ctx context.Context, relay outbox.ID, lease time.Duration)
 	if n == 0 {
 		return outbox.Census{}, outbox.ErrLeaseLost
 	}
-	if err := s.db.DeleteExpiredRelays(ctx); err != nil {
-		return outbox.Census{}, fmt.Errorf("outbox: forget expired relays: %w", err)
-	}
 	c, err := s.db.CountRelaysAndShards(ctx)
 	if err != nil {
 		return outbox.Census{}, fmt.Errorf("outbox: count relays: %w", err)
@@ -76,6 +73,9 @@ func (s *Store) Renew(ctx context.Context, relay outbox.ID, lease time.Duration)
 
 // Take implements outbox.Membership.
 func (s *Store) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.Ownership) ([]outbox.Ownership, error) {
+	if err := s.db.DeleteExpiredRelays(ctx); err != nil {
+		return nil, fmt.Errorf("outbox: forget expired relays: %w", err)
+	}
 	shards, _ := ownedColumns(held)
 	rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: relay, Held: shards, Count: int32(n)})
 	if err != nil {
