@@ -1,0 +1,509 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const (
+	modelShards      = 2
+	modelMaxAttempts = 4
+)
+
+type modelRow struct {
+	Message
+	xid       uint64
+	committed bool
+	tried     bool // it has a time for its next attempt
+	due       bool // which has come
+}
+
+type model struct {
+	t *rapid.T
+	// The database.
+	seq   int64
+	xid   uint64
+	ended uint64            // the highest that has ended
+	open  map[uint64]string // transaction → the key it has locked
+	rows  []*modelRow       // by seq
+	fence int64
+	// unlocked says that transactions take no locks.
+	unlocked bool
+	// The relay.
+	ledger  *ledger
+	now     time.Time
+	script  []func() // what the reader does next
+	with    []*event // workers have
+	settles []*event // taken to be settled, and not yet recorded
+	// What came of it.
+	order     map[string][]int64 // each key's committed seqs, in the order of commit
+	published map[int64]int
+	settled   map[int64]bool
+	dead      map[int64]bool
+	crashed   map[int64]bool   // published before a crash without being settled
+	graves    map[int64]string // dead letters that may be replayed, and their keys
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{
+		t: t, open: map[uint64]string{}, now: time.Unix(1, 0), xid: 10,
+		order: map[string][]int64{}, published: map[int64]int{}, settled: map[int64]bool{}, dead: map[int64]bool{},
+		crashed: map[int64]bool{}, graves: map[int64]string{},
+	}
+	m.fresh(false)
+	return m
+}
+
+// fresh starts a relay that knows nothing.
+func (m *model) fresh(suspect bool) {
+	m.ledger, m.script, m.with, m.settles = newLedger(Config{MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20}), nil, nil, nil
+	m.ledger.rechecked = m.now
+	m.fence++
+	for i := range modelShards {
+		m.ledger.own([]Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
+	}
+}
+
+func (m *model) begin(t *rapid.T) {
+	key := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "key")
+	for _, locked := range m.open {
+		if key != "" && locked == key && !m.unlocked {
+			t.Skip("locked")
+		}
+	}
+	m.xid++
+	m.open[m.xid] = key
+	m.insert(m.xid)
+}
+
+func (m *model) insert(xid uint64) {
+	m.seq++
+	key := m.open[xid]
+	shard := int32(m.seq % modelShards)
+	if key != "" {
+		shard = int32(key[0]) % modelShards
+	}
+	m.rows = append(m.rows, &modelRow{Message: Message{Key: key, Position: Position{Shard: shard, Seq: m.seq}}, xid: xid})
+}
+
+func (m *model) pick(t *rapid.T) uint64 {
+	if len(m.open) == 0 {
+		t.Skip("no transaction")
+	}
+	var xids []uint64
+	for xid := range m.open {
+		xids = append(xids, xid)
+	}
+	slices.Sort(xids)
+	return rapid.SampledFrom(xids).Draw(t, "transaction")
+}
+
+func (m *model) enqueue(t *rapid.T) { m.insert(m.pick(t)) }
+
+func (m *model) end(t *rapid.T, commit bool) {
+	m.commit(m.pick(t), commit)
+}
+
+func (m *model) commit(xid uint64, commit bool) {
+	delete(m.open, xid)
+	m.ended = max(m.ended, xid)
+	var kept []*modelRow
+	for _, r := range m.rows {
+		if r.xid == xid && !r.committed {
+			if !commit {
+				continue
+			}
+			r.committed = true
+			if r.Key != "" {
+				m.order[r.Key] = append(m.order[r.Key], r.Seq)
+			} else {
+				m.order[fmt.Sprint("#", r.Seq)] = []int64{r.Seq}
+			}
+		}
+		kept = append(kept, r)
+	}
+	m.rows = kept
+}
+
+// visible returns copies of what a read would return.
+func (m *model) visible(filter func(*modelRow) bool) (out []Message) {
+	for _, r := range m.rows {
+		if r.committed && filter(r) {
+			c := r.Message
+			c.Waiting = r.tried && !r.due
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// snapshot is as PostgreSQL's: Xmax is the highest transaction that has ended plus one, so that others above it may be at work.
+func (m *model) snapshot() Snapshot {
+	s := Snapshot{Xmin: m.ended + 1, Xmax: m.ended + 1}
+	for xid := range m.open {
+		if xid <= m.ended {
+			s.InProgress = append(s.InProgress, xid)
+		}
+		s.Xmin = min(s.Xmin, xid)
+	}
+	slices.Sort(s.InProgress)
+	return s
+}
+
+// step does the next piece of what session.cycle does, so that anything can happen between two pieces.
+func (m *model) step() {
+	if len(m.script) == 0 {
+		m.script = []func(){m.readNew, m.readDue, m.readResumed}
+	}
+	next := m.script[0]
+	m.script = m.script[1:]
+	next()
+}
+
+func (m *model) then(f func()) { m.script = append([]func(){f}, m.script...) }
+
+func (m *model) readNew() {
+	p, ok := m.ledger.plan(m.now)
+	if !ok {
+		m.script = nil
+		return
+	}
+	for i := range p.reads {
+		p.reads[i].Limit = min(p.reads[i].Limit, 3)
+	}
+	m.then(func() { // the read takes its snapshot later than the plan was made
+		var rows []Message
+		for _, read := range p.reads {
+			n := 0
+			rows = append(rows, m.visible(func(r *modelRow) bool {
+				if r.Shard != read.Shard || r.Seq <= read.After || slices.Contains(p.known, r.Seq) || n == read.Limit {
+					return false
+				}
+				n++
+				return true
+			})...)
+		}
+		m.then(func() { m.watch(p, rows) })
+	})
+}
+
+func (m *model) watch(p plan, rows []Message) {
+	if !m.ledger.watching() {
+		m.accept(p, rows)
+		return
+	}
+	snapshot := m.snapshot()
+	m.then(func() {
+		if !m.ledger.observe(snapshot, m.now) {
+			m.accept(p, rows)
+		}
+	})
+}
+
+func (m *model) accept(p plan, rows []Message) {
+	charged := m.charge(rows, false)
+	m.ledger.accept(p, rows, charged)
+	if m.ledger.markWanted(m.now) {
+		m.xid++
+		m.ended = m.xid
+		mark := Mark{Seq: m.seq, Xid: m.xid}
+		m.then(func() { m.ledger.setMark(mark, m.now) })
+	}
+}
+
+// charge counts attempts in the rows read and in the database.
+func (m *model) charge(rows []Message, resumed bool) map[int64]bool {
+	charged := map[int64]bool{}
+	for _, s := range m.ledger.suspects(rows, resumed) {
+		m.begun(s)
+		charged[s.Seq] = true
+	}
+	return charged
+}
+
+func (m *model) begun(s *Message) {
+	s.Attempts++
+	if r := m.row(s.Seq); r != nil {
+		r.Attempts, r.Begun, r.tried, r.due = s.Attempts, true, true, false
+	}
+}
+
+func (m *model) row(seq int64) *modelRow {
+	for _, r := range m.rows {
+		if r.Seq == seq {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *model) readDue() {
+	p, ok := m.ledger.plan(m.now)
+	if !ok {
+		return
+	}
+	known := m.ledger.knownDue()
+	m.then(func() {
+		rows := m.visible(func(r *modelRow) bool {
+			for _, read := range p.due {
+				if r.Shard == read.Shard && r.Seq <= read.After {
+					return r.tried && r.due && !slices.Contains(known, r.Seq)
+				}
+			}
+			return false
+		})
+		m.then(func() { m.ledger.acceptDue(p, rows, m.charge(rows, false)) })
+	})
+}
+
+func (m *model) readResumed() {
+	m.ledger.recheckHeads(m.now)
+	lanes, reads := m.ledger.resumable()
+	for i := range reads {
+		reads[i].Limit = min(reads[i].Limit, 2)
+	}
+	m.then(func() {
+		var rows []Message
+		for _, read := range reads {
+			n := 0
+			rows = append(rows, m.visible(func(r *modelRow) bool {
+				if r.Key != read.Key || r.Seq < read.From || r.Seq > read.To || n == read.Limit {
+					return false
+				}
+				n++
+				return true
+			})...)
+		}
+		m.then(func() { m.ledger.acceptResumed(lanes, reads, rows, m.charge(rows, true), m.now) })
+	})
+}
+
+func (m *model) take(t *rapid.T) {
+	m.ledger.mu.Lock()
+	e := m.ledger.next(m.now)
+	m.ledger.mu.Unlock()
+	if e == nil {
+		t.Skip("nothing to take")
+	}
+	if e.lone && !e.charged {
+		m.begun(e.Message)
+		e.charged = true
+	}
+	for _, other := range m.with {
+		if other.Key == e.Key && e.Key != "" {
+			t.Fatalf("two events of key %s are with workers: %d and %d", e.Key, other.Seq, e.Seq)
+		}
+	}
+	m.with = append(m.with, e)
+}
+
+func (m *model) finish(t *rapid.T) {
+	if len(m.with) == 0 {
+		t.Skip("no worker")
+	}
+	i := rapid.IntRange(0, len(m.with)-1).Draw(t, "worker")
+	e := m.with[i]
+	m.with = slices.Delete(m.with, i, i+1)
+	switch rapid.SampledFrom([]string{"ok", "ok", "ok", "refused", "permanent", "unreachable", "timeout"}).Draw(t, "result") {
+	case "ok":
+		m.wasPublished(t, e)
+		m.ledger.finish(e, nil, m.now)
+	case "refused":
+		m.ledger.finish(e, errors.New("refused"), m.now)
+	case "permanent":
+		m.ledger.finish(e, Permanent(errors.New("never")), m.now)
+	case "unreachable":
+		m.ledger.finish(e, Unreachable(errors.New("gone")), m.now)
+	default:
+		m.ledger.finish(e, context.DeadlineExceeded, m.now)
+	}
+}
+
+func (m *model) wasPublished(t *rapid.T, e *event) {
+	for _, d := range m.ledger.done { // a key goes on before its dead letter is recorded
+		m.dead[d.Seq] = m.dead[d.Seq] || d.verdict == dead
+	}
+	m.published[e.Seq]++
+	if m.settled[e.Seq] || m.published[e.Seq] > 1 && !m.crashed[e.Seq] {
+		t.Fatalf("event %d was published again", e.Seq)
+	}
+	if e.Key == "" {
+		return
+	}
+	if m.unlocked {
+		return
+	}
+	at := slices.Index(m.order[e.Key], e.Seq)
+	if at < 0 {
+		t.Fatalf("event %d is published and not committed", e.Seq)
+	}
+	if m.published[e.Seq] > 1 {
+		return
+	}
+	for _, before := range m.order[e.Key][:at] {
+		if m.published[before] == 0 && !m.dead[before] {
+			t.Fatalf("key %s: event %d was published before %d", e.Key, e.Seq, before)
+		}
+	}
+}
+
+func (m *model) settle(t *rapid.T) {
+	if len(m.settles) > 0 {
+		t.Skip("under way")
+	}
+	m.settles = m.ledger.unsettled()
+	for _, e := range m.settles { // the statement is executed
+		r := m.row(e.Seq)
+		if r == nil { // an operator was faster
+			continue
+		}
+		switch e.verdict {
+		case published:
+			m.settled[e.Seq] = true
+			m.remove(e.Seq)
+		case dead:
+			m.dead[e.Seq] = true
+			m.graves[e.Seq] = e.Key
+			m.remove(e.Seq)
+		case retry:
+			r.Attempts, r.Begun, r.tried, r.due = e.Attempts, false, true, false
+		case untried:
+			r.Attempts, r.Begun, r.tried, r.due = e.spent()-1, e.Begun, true, true
+		}
+	}
+}
+
+func (m *model) remove(seq int64) {
+	m.rows = slices.DeleteFunc(m.rows, func(r *modelRow) bool { return r.Seq == seq })
+}
+
+// record is the end of a settle: the ledger hears of it.
+func (m *model) record(*rapid.T) {
+	m.ledger.settled(m.settles)
+	m.settles = nil
+	m.ledger.disown(m.ledger.released())
+	m.ownAgain()
+}
+
+func (m *model) ownAgain() {
+	for i := range int32(modelShards) {
+		if m.ledger.shards[i] == nil {
+			m.fence++
+			m.ledger.own([]Ownership{{Shard: i, Fence: m.fence}}, 0, 0)
+		}
+	}
+}
+
+func (m *model) passTime(t *rapid.T) {
+	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 700).Draw(t, "ms")) * time.Millisecond)
+	for _, r := range m.rows {
+		if r.tried {
+			r.due = r.due || rapid.Bool().Draw(t, "due")
+		}
+	}
+}
+
+// passMinute makes the heads of held keys be looked up.
+func (m *model) passMinute(t *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
+		t.Skip("rarely")
+	}
+	m.now = m.now.Add(recheckPeriod)
+}
+
+// makeDue is what a consumer does that meets a duplicate.
+func (m *model) makeDue(t *rapid.T) {
+	for _, r := range m.rows {
+		r.due = r.due || r.tried && rapid.Bool().Draw(t, "due")
+	}
+}
+
+// operatorRemoves deletes a row that nobody is working on.
+func (m *model) operatorRemoves(t *rapid.T) {
+	if len(m.rows) == 0 || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+		t.Skip("rarely")
+	}
+	r := m.rows[rapid.IntRange(0, len(m.rows)-1).Draw(t, "row")]
+	if !r.committed || m.ledger.shards[r.Shard].flight[r.Seq] != nil {
+		t.Skip("not its to remove")
+	}
+	m.dead[r.Seq] = true
+	m.remove(r.Seq)
+}
+
+// replay enqueues again what is dead, under another seq.
+func (m *model) replay(t *rapid.T) {
+	for seq, key := range m.graves {
+		m.xid++
+		m.open[m.xid] = key
+		m.insert(m.xid)
+		delete(m.graves, seq)
+		m.commit(m.xid, true)
+		return
+	}
+	t.Skip("nothing is dead")
+}
+
+func (m *model) giveBack(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+		t.Skip("rarely")
+	}
+	m.ledger.giveBack(1)
+}
+
+func (m *model) crash(t *rapid.T) {
+	if rapid.IntRange(0, 5).Draw(t, "rarely") > 0 {
+		t.Skip("rarely")
+	}
+	for seq := range m.published {
+		if !m.settled[seq] {
+			m.crashed[seq] = true
+		}
+	}
+	for _, e := range m.with {
+		if rapid.Bool().Draw(t, "published all the same") {
+			m.wasPublished(t, e)
+			m.crashed[e.Seq] = true
+		}
+	}
+	m.fresh(rapid.Bool().Draw(t, "suspect"))
+}
+
+// finishEverything lets all transactions commit and the relay work until nothing is pending.
+func (m *model) finishEverything(t *rapid.T) {
+	for len(m.open) > 0 {
+		m.end(t, true)
+	}
+	for range 2000 {
+		if len(m.rows) == 0 {
+			break
+		}
+		m.now = m.now.Add(100 * time.Millisecond)
+		for _, r := range m.rows {
+			r.due = true
+		}
+		m.step()
+		m.publishAll(t)
+		if m.settles == nil {
+			m.settle(t)
+		}
+		m.record(t)
+	}
+	for _, r := range m.rows {
+		s := m.ledger.shards[r.Shard]
+		t.Errorf("event %d of key %q is never settled (published %d times): %+v, floor %d, top %d, leaving %v, lane %+v, flight %+v, resume %v",
+			r.Seq, r.Key, m.published[r.Seq], r, s.floor, s.top, s.leaving, s.lanes[r.Key], s.flight, len(m.ledger.resume))
+	}
+	for _, seqs := range m.order {
+		for _, seq := range seqs {
+			if m.published[seq] == 0 && !m.dead[seq] {
+				t.Errorf("event %d is lost", seq)
+			}
+		}
+	}
+}
