@@ -3,6 +3,7 @@ package outboxnats
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func messageFrom(subject string, h nats.Header, data []byte) (*outbox.Message, e
 	}
 	typeName, _ := percentDecode(attributes["type"])
 	eventType, version, err := outbox.ParseTypeName(typeName)
-	if err != nil || attributes["specversion"] != specVersion {
+	if err != nil || version > math.MaxInt32 || attributes["specversion"] != specVersion {
 		return nil, errForeign
 	}
 	m := &outbox.Message{Type: eventType, Version: int32(version), Topic: subject, Headers: headers, Payload: data}

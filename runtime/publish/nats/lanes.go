@@ -57,6 +57,8 @@ type lanes struct {
 
 	mu    sync.Mutex
 	byKey map[laneKey]*lane
+	deaf  bool      // the last pull was not answered
+	heard time.Time // when the last one that was answered began
 }
 
 func newLanes(concurrency int, ackWait time.Duration, handle func(*delivery) time.Duration) *lanes {
@@ -118,8 +120,9 @@ func (l *lanes) run(at *lane, key laneKey) {
 	}
 }
 
-// handBack has a message delivered again at once. Where that fails, it comes after AckWait.
-func handBack(d *delivery) { _ = d.Nak() }
+// handBack has a message delivered again once this subscriber's last pull has ended, which would get it otherwise. Where that fails, it
+// comes after AckWait.
+func handBack(d *delivery) { _ = d.NakWithDelay(pullWait) }
 
 func (l *lanes) finish(at *lane, key laneKey, again time.Duration) {
 	l.mu.Lock()
@@ -177,14 +180,31 @@ func (l *lanes) heartbeats(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
-			l.heartbeat(now)
+		case <-ticker.C:
+			l.heartbeat()
 		}
 	}
 }
 
-// heartbeat also lets lanes go on whose awaited message is overdue: another subscriber may have had it.
-func (l *lanes) heartbeat(now time.Time) {
+// pulled notes whether the broker answered a pull. After a silence, what is awaited may need another AckWait to come.
+func (l *lanes) pulled(asked time.Time, answered bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !answered {
+		l.deaf = true
+		return
+	}
+	for _, at := range l.byKey {
+		if until := time.Now().Add(l.ackWait); l.deaf && at.awaited != 0 && at.awaitedUntil.Before(until) {
+			at.awaitedUntil = until
+		}
+	}
+	l.deaf, l.heard = false, asked
+}
+
+// heartbeat also lets lanes go on whose awaited message is overdue, though a pull could have brought it: another subscriber may have had
+// it.
+func (l *lanes) heartbeat() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, at := range l.byKey {
@@ -194,7 +214,7 @@ func (l *lanes) heartbeat(now time.Time) {
 		if at.current != nil {
 			_ = at.current.InProgress()
 		}
-		if at.awaited != 0 && now.After(at.awaitedUntil) {
+		if at.awaited != 0 && l.heard.After(at.awaitedUntil) {
 			at.awaited = 0
 			l.advance(at, key)
 		}

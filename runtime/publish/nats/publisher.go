@@ -27,12 +27,13 @@ func NewPublisher(js jetstream.JetStream) *Publisher { return &Publisher{js: js}
 
 // Publish returns nil once a stream has acknowledged that it keeps the message. Its errors wrap
 //
-//   - outbox.ErrUnreachable without a connection, and where JetStream or the stream's leader does not answer; while the
-//     client is reconnecting that comes at once, and nothing is buffered;
+//   - outbox.ErrUnreachable without a connection, where JetStream or the stream's leader does not answer, where no stream listens to
+//     the subject, and where it, the account or the server is full: all of a topic's events would fail alike, and none is to blame.
+//     While the client is reconnecting that comes at once, and nothing is buffered;
 //   - outbox.ErrPermanent where the message exceeds the server's or the stream's limit, the topic is no valid subject, or a
 //     header would give orders to the server (Nats-…);
 //   - ctx.Err() where ctx ended first: the message may have been stored, and a second one with its id is a duplicate;
-//   - none of these where the message was refused. No stream listening to the subject is a refusal: other topics go on.
+//   - none of these where the message was refused, or the answer is not a stream's.
 func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	headers, err := headersOf(m)
 	if err != nil {
@@ -44,7 +45,10 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 		return outbox.Unreachable(fmt.Errorf("outboxnats: publish: the connection is %s", status))
 	}
 	msg := &nats.Msg{Subject: m.Topic, Header: headers, Data: m.Payload}
-	_, err = p.js.PublishMsg(connected, msg, jetstream.WithMsgID(m.ID.String()))
+	ack, err := p.js.PublishMsg(connected, msg, jetstream.WithMsgID(m.ID.String()))
+	if err == nil && ack.Sequence == 0 {
+		err = jetstream.ErrInvalidJSAck // of somebody who echoes payloads, perhaps
+	}
 	if errors.Is(err, jetstream.ErrNoStreamResponse) {
 		err = p.explainSilence(connected, m.Topic, err)
 	}
@@ -80,7 +84,7 @@ func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Conte
 func (p *Publisher) explainSilence(ctx context.Context, subject string, silence error) error {
 	_, err := p.js.StreamNameBySubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("no stream listens to the subject: %w", err)
+		err = fmt.Errorf("no stream listens to the subject: %w", err)
 	}
 	return outbox.Unreachable(errors.Join(silence, err))
 }
@@ -94,14 +98,21 @@ var unreachable = []error{
 }
 
 // permanent are those that no retry mends.
-var permanent = []error{nats.ErrMaxPayload, nats.ErrBadSubject, jetstream.ErrInvalidSubject}
+var permanent = []error{nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrBadHeaderMsg, jetstream.ErrInvalidSubject}
 
-// Of the server's error codes (nats-server, server/errors.json) those that are no refusal of the stream's.
-const (
-	codeClusterNotAvailable   jetstream.ErrorCode = 10008
-	codeInsufficientResources jetstream.ErrorCode = 10023
-	codeMessageTooLarge       jetstream.ErrorCode = 10054
-)
+const codeMessageTooLarge jetstream.ErrorCode = 10054
+
+// unavailable are those of the server's error codes (nats-server, server/errors.json) that would meet any message.
+var unavailable = []jetstream.ErrorCode{
+	10002, // resource limits exceeded for account
+	10008, // JetStream system temporarily unavailable
+	10009, // JetStream cluster can not handle request
+	10023, // insufficient resources
+	10028, // insufficient memory resources available
+	10047, // insufficient storage resources available
+	10077, // the stream could not store it: it is full, or its disk is
+	10118, // stream is offline
+}
 
 func classify(ctx context.Context, err error) error {
 	code := jetstream.ErrorCode(0)
@@ -114,7 +125,7 @@ func classify(ctx context.Context, err error) error {
 		return err
 	case isAny(err, permanent), code == codeMessageTooLarge:
 		return outbox.Permanent(err)
-	case isAny(err, unreachable), errors.As(err, &network), code == codeClusterNotAvailable, code == codeInsufficientResources:
+	case isAny(err, unreachable), errors.As(err, &network), slices.Contains(unavailable, code):
 		return outbox.Unreachable(err)
 	default:
 		return err

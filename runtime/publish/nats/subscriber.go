@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,8 @@ type SubscriberConfig struct {
 	MinRetryDelay time.Duration
 	// MaxRetryDelay is the greatest bound. Defaults to 5 min.
 	MaxRetryDelay time.Duration
+	// HandleTimeout is when the context of one delivery's handler ends, so that one which hangs gives the message back. Defaults to 5 min.
+	HandleTimeout time.Duration
 	// DrainTimeout is how long Run waits for handlers once its context has ended, before it cancels theirs. Defaults to 30 s.
 	DrainTimeout time.Duration
 	// Logger gets a line for each message that was not handled. Defaults to slog.Default().
@@ -35,6 +38,7 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	c.Concurrency = cmp.Or(c.Concurrency, 16)
 	c.MinRetryDelay = cmp.Or(c.MinRetryDelay, time.Second)
 	c.MaxRetryDelay = cmp.Or(c.MaxRetryDelay, 5*time.Minute)
+	c.HandleTimeout = cmp.Or(c.HandleTimeout, 5*time.Minute)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 30*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -57,8 +61,9 @@ type SubscriberStats struct {
 //
 // Events of one key are handled one after the other, in the order in which the stream has them. While one of them is handed
 // back, its successors wait in memory, at most as many as the consumer's MaxAckPending; they give up waiting once it is overdue
-// by the consumer's AckWait. This order holds within one Subscriber: several on one consumer share out messages without regard
-// to keys.
+// by the consumer's AckWait, while the broker answers. Once all of MaxAckPending waits, nothing else comes: make it larger than what
+// failing keys pile up. This order holds within one Subscriber: several on one consumer share out messages without regard to keys.
+// A delivery that is lost with its connection comes again after AckWait, behind its successors; only a MaxAckPending of 1 prevents that.
 //
 // What it holds, it reports as in progress, so that a handler may take longer than the consumer's AckWait.
 type Subscriber struct {
@@ -66,6 +71,7 @@ type Subscriber struct {
 	handler  inbox.Handler
 	config   SubscriberConfig
 	ackWait  time.Duration
+	maxBatch int // messages that one pull may ask for
 
 	acknowledged, retried, malformed, foreign atomic.Int64
 }
@@ -80,14 +86,14 @@ func NewSubscriber(consumer jetstream.Consumer, handler inbox.Handler, config Su
 		return nil, fmt.Errorf("outboxnats: consumer %s: the acknowledgement policy is %s, not explicit", name, c.AckPolicy)
 	case c.MaxDeliver > 0:
 		return nil, fmt.Errorf("outboxnats: consumer %s: after %d deliveries (MaxDeliver) messages would be lost", name, c.MaxDeliver)
-	case config.Concurrency < 0, config.MinRetryDelay < 0, config.DrainTimeout < 0, config.MaxRetryDelay < config.MinRetryDelay:
+	case config.Concurrency < 0, config.MinRetryDelay < 0, config.HandleTimeout < 0, config.DrainTimeout < 0, config.MaxRetryDelay < config.MinRetryDelay:
 		return nil, errors.New("outboxnats: a negative number in the configuration, or a MaxRetryDelay below MinRetryDelay")
 	}
 	ackWait := c.AckWait
 	for _, wait := range c.BackOff {
 		ackWait = min(ackWait, wait)
 	}
-	return &Subscriber{consumer: consumer, handler: handler, config: config, ackWait: ackWait}, nil
+	return &Subscriber{consumer: consumer, handler: handler, config: config, ackWait: ackWait, maxBatch: cmp.Or(c.MaxRequestBatch, math.MaxInt)}, nil
 }
 
 // Stats returns the numbers of deliveries so far.
@@ -96,7 +102,7 @@ func (s *Subscriber) Stats() SubscriberStats {
 }
 
 // Run handles messages until ctx ends, and outlasts the broker's absence. Then it stops pulling, hands back what waits, finishes what
-// is being handled, and returns nil. It returns an error where the connection was closed or the consumer deleted.
+// is being handled, and returns nil. It returns an error where the connection was closed, or the consumer or its stream deleted.
 func (s *Subscriber) Run(ctx context.Context) error {
 	work, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelWork()
@@ -113,29 +119,24 @@ func (s *Subscriber) Run(ctx context.Context) error {
 }
 
 const (
-	pullWait     = time.Second // how long the server waits for messages, and so Run at its end
+	pullWait     = time.Second               // how long the server waits for messages, and so Run at its end
+	silence      = pullWait + pullWait*9/10 // an answer takes less; the client gives up after two seconds and reports no error
 	maxPullPause = 5 * time.Second
 )
 
 // pull brings messages into the lanes until ctx ends.
 func (s *Subscriber) pull(ctx context.Context, l *lanes) error {
 	for failures := 0; ctx.Err() == nil; {
-		room := l.waitForRoom(ctx)
+		room := min(l.waitForRoom(ctx), s.maxBatch)
 		if room == 0 {
 			return nil
 		}
-		batch, err := s.consumer.Fetch(room, jetstream.FetchMaxWait(pullWait))
-		if err == nil {
-			for msg := range batch.Messages() {
-				s.accept(l, msg)
-			}
-			err = batch.Error()
-		}
+		err := s.fetch(l, room)
 		switch {
 		case err == nil, errors.Is(err, jetstream.ErrConsumerLeadershipChanged), ctx.Err() != nil:
 			failures = 0
 			continue
-		case isAny(err, []error{nats.ErrConnectionClosed, nats.ErrConnectionDraining, jetstream.ErrConsumerDeleted}):
+		case isAny(err, over), errors.Is(err, nats.ErrNoResponders) && s.isGone(ctx):
 			return fmt.Errorf("outboxnats: pull: %w", err)
 		}
 		failures++
@@ -147,6 +148,33 @@ func (s *Subscriber) pull(ctx context.Context, l *lanes) error {
 		}
 	}
 	return nil
+}
+
+// over are errors after which no pull succeeds.
+var over = []error{nats.ErrConnectionClosed, nats.ErrConnectionDraining, jetstream.ErrConsumerDeleted}
+
+// isGone asks the broker whether the consumer is missing: only a pull that is under way is told that it was deleted, others find
+// nobody who responds, as they do while the server starts.
+func (s *Subscriber) isGone(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pullWait)
+	defer cancel()
+	_, err := s.consumer.Info(ctx)
+	return isAny(err, []error{jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound})
+}
+
+// fetch brings up to room messages into the lanes.
+func (s *Subscriber) fetch(l *lanes, room int) error {
+	asked, some := time.Now(), false
+	batch, err := s.consumer.Fetch(room, jetstream.FetchMaxWait(pullWait))
+	if err == nil {
+		for msg := range batch.Messages() {
+			s.accept(l, msg)
+			some = true
+		}
+		err = batch.Error()
+	}
+	l.pulled(asked, err == nil && (some || time.Since(asked) < silence))
+	return err
 }
 
 // accept puts a message into its lane, or ends it where there is no event in it.
@@ -179,6 +207,8 @@ const inFlightDelay = 500 * time.Millisecond
 
 // handle returns after which delay the message comes again, or 0 where it does not.
 func (s *Subscriber) handle(ctx context.Context, d *delivery) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, s.config.HandleTimeout)
+	defer cancel()
 	_, err := s.handler.Handle(ctx, d.message)
 	log := s.config.Logger.With("event", d.message.TypeName(), "id", d.message.ID)
 	if err == nil {
