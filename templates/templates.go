@@ -5,5 +5,5 @@ import "embed"
 
 // FS has a folder per database engine, and scaffold for what a team begins with.
 //
-//go:embed postgresql scaffold
+//go:embed */*.tmpl
 var FS embed.FS

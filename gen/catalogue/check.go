@@ -64,7 +64,7 @@ func (k *checker) index() {
 		k.typesByName[t.Name] = t
 		k.typeNames = append(k.typeNames, t.Name)
 	}
-	for _, s := range scalars {
+	for _, s := range Scalars {
 		k.typeNames = append(k.typeNames, string(s))
 	}
 	for _, e := range k.events {

@@ -56,7 +56,7 @@ func (k *checker) constraints() {
 func (k *checker) constraint(f *fieldDraft, c constraintDraft) bool {
 	rule := constraintRules[c.name]
 	if !rule.fits(f.Type) {
-		k.add(diag.New(diag.ConstraintType, c.keyPos, "%s does not fit type %s", c.name, f.Type.describe()).
+		k.add(diag.New(diag.ConstraintType, c.keyPos, "%s does not fit type %s", c.name, f.Type).
 			WithHelp("it is for %s", rule.what))
 		return false
 	}
@@ -145,23 +145,4 @@ func compareNumbers(a, b string) int {
 		return 0
 	}
 	return x.Cmp(y)
-}
-
-// describe writes a reference as the catalogue does.
-func (r Ref) describe() string {
-	s := ""
-	switch r.Kind {
-	case KindScalar:
-		s = string(r.Scalar)
-	case KindNamed:
-		s = r.Named.Name
-	case KindList:
-		s = "[" + r.Elem.describe() + "]"
-	case KindMap:
-		s = "{string: " + r.Elem.describe() + "}"
-	}
-	if r.Optional {
-		s += "?"
-	}
-	return s
 }

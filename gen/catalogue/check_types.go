@@ -138,10 +138,10 @@ func (k *checker) keyElement(e *eventDraft, f *fieldDraft, last bool) bool {
 		k.add(report(diag.EventKeyType, "key %q is a struct", e.key.text).
 			WithHelp("choose one of its fields: %s.…", e.key.text))
 	case last && (f.Type.Kind != KindScalar || !slices.Contains(keyTypes, f.Type.Scalar)):
-		k.add(report(diag.EventKeyType, "a key cannot be of type %s", f.Type.describe()).
+		k.add(report(diag.EventKeyType, "a key cannot be of type %s", f.Type).
 			WithHelp("it can be %s", keyTypeNames()))
 	case !last && !isStruct:
-		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name, e.key.text, f.Type.describe()))
+		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name, e.key.text, f.Type))
 	default:
 		return true
 	}

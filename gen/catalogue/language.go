@@ -86,6 +86,10 @@ var migrationFormats = []choice{
 	{value: "goose"}, {value: "plain"}, {"golang-migrate", true}, {"tern", true}, {"dbmate", true}, {"atlas", true},
 }
 
+// Engines are the database engines that can be chosen today, MigrationFormats the formats of migrations.
+func Engines() []string          { return choiceNames(engines) }
+func MigrationFormats() []string { return choiceNames(migrationFormats) }
+
 var relayTable = table[Relay]{what: "relay", keys: []key[Relay]{
 	{"shards", kindInteger, false, "how many parts the outbox is divided into, from 1 to 1024; default 64", func(d *decoder, p source.Pair, r *Relay) {
 		d.integer(p, 1, MaxShards, &r.Shards)

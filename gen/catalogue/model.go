@@ -113,6 +113,9 @@ const (
 // Scalar is a built-in type, by its name in the catalogue.
 type Scalar string
 
+// Scalars are all of them, in the order of the documentation.
+var Scalars = []Scalar{Bool, String, Int32, Int64, Float64, Decimal, UUID, Timestamp, Date, Duration, Bytes, JSON}
+
 // The scalar types.
 const (
 	Bool      Scalar = "bool"
@@ -136,6 +139,25 @@ type Ref struct {
 	Named    *Type
 	Elem     *Ref
 	Optional bool // T?
+}
+
+// String writes a reference as the catalogue does: T, T?, [T] or {string: T}.
+func (r Ref) String() string {
+	s := ""
+	switch r.Kind {
+	case KindScalar:
+		s = string(r.Scalar)
+	case KindNamed:
+		s = r.Named.Name
+	case KindList:
+		s = "[" + r.Elem.String() + "]"
+	case KindMap:
+		s = "{string: " + r.Elem.String() + "}"
+	}
+	if r.Optional {
+		s += "?"
+	}
+	return s
 }
 
 // Event is one version of an event.

@@ -8,9 +8,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-var scalars = []Scalar{Bool, String, Int32, Int64, Float64, Decimal, UUID, Timestamp, Date, Duration, Bytes, JSON}
-
-func isScalarName(name string) bool { return slices.Contains(scalars, Scalar(name)) }
+func isScalarName(name string) bool { return slices.Contains(Scalars, Scalar(name)) }
 
 const typeForms = "a type is T, T?, [T] or {string: T}"
 

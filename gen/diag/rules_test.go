@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
@@ -56,7 +58,7 @@ func TestTheTableHoldsEveryRuleOnce(t *testing.T) {
 	slices.Sort(ids)
 	slices.Sort(constants)
 	if len(ids) == 0 || !slices.Equal(ids, constants) {
-		t.Errorf("got rules %v, want the constants %v", ids, constants)
+		t.Errorf("rules in the table (+) are not the constants (-):\n%s", cmp.Diff(constants, ids))
 	}
 }
 

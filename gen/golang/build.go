@@ -67,10 +67,15 @@ func shortBody(statement jen.Code) *jen.Statement {
 //	ctx context.Context
 func ctxParam() *jen.Statement { return jen.Id("ctx").Qual("context", "Context") }
 
+// txType makes the type of the transaction that generated code takes:
+//
+//	pgx.Tx
+func txType() *jen.Statement { return pgx("Tx") }
+
 // txParam makes the parameter:
 //
 //	tx pgx.Tx
-func txParam() *jen.Statement { return jen.Id("tx").Add(pgx("Tx")) }
+func txParam() *jen.Statement { return jen.Id("tx").Add(txType()) }
 
 // results makes a function's results:
 //

@@ -68,11 +68,11 @@ func consumerConstructor(c *catalogue.Consumer) jen.Code {
 	return comment(name+` returns the inbox of consumer "`+c.Name+`" on store, for a subscriber to hand messages to.`).Line().
 		Func().Id(name).
 		Params(jen.Id("store").Op("*").Id("Store"), jen.Id("c").Id(c.GoName+"Consumer")).
-		Op("*").Add(inbox("Inbox")).Types(pgx("Tx")).
-		Block(jen.Return(inbox("New").Types(pgx("Tx")).Call(
+		Op("*").Add(inbox("Inbox")).Types(txType()).
+		Block(jen.Return(inbox("New").Types(txType()).Call(
 			jen.Lit(c.Name),
 			jen.Id("store"),
-			jen.Map(jen.String()).Add(inbox("Route")).Types(pgx("Tx")).Add(valueLines(routes...)),
+			jen.Map(jen.String()).Add(inbox("Route")).Types(txType()).Add(valueLines(routes...)),
 		)))
 }
 

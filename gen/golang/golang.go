@@ -20,6 +20,9 @@ type File struct {
 // Emit returns the Go files of a catalogue, in an order that is always the same. importPath is that of the package they form; the
 // package that sqlc makes of the queries is outboxdb below it.
 func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
+	if c.Database.Engine != "postgresql" {
+		return nil, fmt.Errorf("golang: there is no store for engine %q", c.Database.Engine)
+	}
 	g := &generator{
 		catalogue:  c,
 		importPath: importPath,

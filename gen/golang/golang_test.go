@@ -113,6 +113,32 @@ func TestAnOrdinaryEventIsShort(t *testing.T) {
 	}
 }
 
+func TestEveryEngineOfTheLanguageHasAStore(t *testing.T) {
+	t.Parallel()
+	for _, engine := range catalogue.Engines() {
+		c := hostile()
+		c.Database.Engine = engine
+		if _, err := golang.Emit(c, "example.com/x"); err != nil {
+			t.Errorf("%s: %v", engine, err)
+		}
+	}
+}
+
+func TestTheScalarsGoldenHasEveryScalar(t *testing.T) {
+	t.Parallel()
+	said := map[catalogue.Scalar]bool{}
+	for _, e := range cases(t)["scalars"].Events {
+		for _, f := range e.Fields {
+			said[f.Type.Scalar] = true
+		}
+	}
+	for _, s := range catalogue.Scalars {
+		if !said[s] {
+			t.Errorf("testdata/scalars has no field of type %s", s)
+		}
+	}
+}
+
 func TestErrorsNameTheFile(t *testing.T) {
 	t.Parallel()
 	c := hostile()

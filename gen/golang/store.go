@@ -39,7 +39,7 @@ func storeImplements() jen.Code {
 	is := func(iface *jen.Statement) jen.Code {
 		return jen.Id("_").Add(iface).Op("=").Parens(jen.Op("*").Id("Store")).Call(jen.Nil())
 	}
-	return jen.Var().Defs(is(outbox("Store")), is(outbox("Listener")), is(inbox("Store").Types(pgx("Tx"))))
+	return jen.Var().Defs(is(outbox("Store")), is(outbox("Listener")), is(inbox("Store").Types(txType())))
 }
 
 // newStore makes:

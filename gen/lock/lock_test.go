@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,32 @@ func TestTheModelHoldsWhatBreaksReaders(t *testing.T) {
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("got  %+v\nwant %+v", m, want)
+	}
+}
+
+// A field of the catalogue's that is neither here nor in the lock's model was forgotten.
+func TestTheModelLeavesOutNothingByMistake(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		of, in reflect.Type
+		left   []string // what changes nobody's code or messages, or follows from the rest
+	}{
+		{reflect.TypeFor[catalogue.Catalogue](), reflect.TypeFor[lock.Model](), []string{"File", "Migrations"}},
+		{reflect.TypeFor[catalogue.Go](), reflect.TypeFor[lock.Go](), nil},
+		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](), []string{"SchemaPos", "PrefixPos"}},
+		{reflect.TypeFor[catalogue.Relay](), reflect.TypeFor[lock.Relay](), nil},
+		{reflect.TypeFor[catalogue.Type](), reflect.TypeFor[lock.Type](), []string{"Name", "Enum"}},
+		{reflect.TypeFor[catalogue.Enum](), reflect.TypeFor[lock.Type](), nil},
+		{reflect.TypeFor[catalogue.Event](), reflect.TypeFor[lock.Event](), []string{"Name", "Version", "FileName"}},
+		{reflect.TypeFor[catalogue.Field](), reflect.TypeFor[lock.Field](), []string{"Name"}},
+		{reflect.TypeFor[catalogue.Consumer](), reflect.TypeFor[lock.Consumer](), []string{"Name", "FileName"}},
+	} {
+		for _, f := range reflect.VisibleFields(c.of) {
+			_, found := c.in.FieldByName(f.Name)
+			if !found && !slices.Contains(append(c.left, "Doc", "Pos"), f.Name) {
+				t.Errorf("%s.%s is not in %s", c.of, f.Name, c.in)
+			}
+		}
 	}
 }
 

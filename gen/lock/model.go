@@ -125,7 +125,7 @@ func normaliseType(t *catalogue.Type) Type {
 func normaliseFields(fields []*catalogue.Field) map[string]Field {
 	out := map[string]Field{}
 	for _, f := range fields {
-		field := Field{Type: typeText(f.Type), JSONName: f.JSONName, GoName: f.GoName, PII: f.PII, Deprecated: f.Deprecated}
+		field := Field{Type: f.Type.String(), JSONName: f.JSONName, GoName: f.GoName, PII: f.PII, Deprecated: f.Deprecated}
 		if f.Constraints.Any() {
 			c := Constraints(f.Constraints)
 			field.Constraints = &c
@@ -133,25 +133,6 @@ func normaliseFields(fields []*catalogue.Field) map[string]Field {
 		out[f.Name] = field
 	}
 	return out
-}
-
-// typeText writes a type as the catalogue does.
-func typeText(r catalogue.Ref) string {
-	var text string
-	switch r.Kind {
-	case catalogue.KindScalar:
-		text = string(r.Scalar)
-	case catalogue.KindNamed:
-		text = r.Named.Name
-	case catalogue.KindList:
-		text = "[" + typeText(*r.Elem) + "]"
-	case catalogue.KindMap:
-		text = "{string: " + typeText(*r.Elem) + "}"
-	}
-	if r.Optional {
-		text += "?"
-	}
-	return text
 }
 
 func keyPath(path []*catalogue.Field) string {

@@ -18,16 +18,20 @@ func render(c *catalogue.Catalogue) (text []byte, statements string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	switch c.Migrations.Format {
-	case "goose":
-		text, err = goose(c.Database)
-	case "plain":
-		text = append([]byte(header), schema...)
-	default:
-		err = fmt.Errorf("migrations: no format %q", c.Migrations.Format)
+	format, ok := formats[c.Migrations.Format]
+	if !ok {
+		return nil, "", fmt.Errorf("migrations: no format %q", c.Migrations.Format)
 	}
-	return text, output.Hash(bare(schema)), err
+	text, err = format(c.Database)
+	return append([]byte(header), text...), output.Hash(bare(schema)), err
 }
+
+// formats write a migration, but for its header, as each tool reads it. This is the place to add one; gen/catalogue/language.go
+// offers it.
+var formats = map[string]func(catalogue.Database) ([]byte, error){"goose": goose, "plain": plain}
+
+// plain holds the statements that make the tables, and nothing else.
+func plain(db catalogue.Database) ([]byte, error) { return sql.Schema(db, sql.Statement{}) }
 
 // goose puts both directions into one file, and marks the statements that hold semicolons.
 func goose(db catalogue.Database) ([]byte, error) {
@@ -39,7 +43,7 @@ func goose(db catalogue.Database) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join([][]byte{[]byte(header), []byte("-- +goose Up\n"), up, []byte("\n-- +goose Down\n"), down}, nil), nil
+	return bytes.Join([][]byte{[]byte("-- +goose Up\n"), up, []byte("\n-- +goose Down\n"), down}, nil), nil
 }
 
 var (

@@ -119,6 +119,16 @@ func TestTheNumberFollowsTheHighest(t *testing.T) {
 	}
 }
 
+func TestEveryFormatOfTheLanguageIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, format := range catalogue.MigrationFormats() {
+		w := newWorld(t, format)
+		if _, err := w.plan(); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
 func TestGooseHoldsBothDirectionsAndMarksStatements(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")

@@ -33,6 +33,19 @@ func TestFilesSayWhoWroteThemAndEndInOneLineBreak(t *testing.T) {
 	}
 }
 
+func TestEveryEngineOfTheLanguageHasTemplates(t *testing.T) {
+	t.Parallel()
+	for _, engine := range catalogue.Engines() {
+		db := catalogue.Database{Engine: engine}
+		if _, err := sql.Render(db); err != nil {
+			t.Errorf("%s: %v", engine, err)
+		}
+		if _, err := sql.Drop(db); err != nil {
+			t.Errorf("%s: %v", engine, err)
+		}
+	}
+}
+
 func TestEveryTableHasItsSchemaAndPrefix(t *testing.T) {
 	t.Parallel()
 	f := render(t, "messaging", "shop_")

@@ -32,12 +32,12 @@ var imports = []struct {
 	{"runtime/payload", []string{"github.com/google/uuid"}},
 	{"runtime/outbox", []string{"github.com/google/uuid", root + "/runtime/payload"}},
 	{"runtime/inbox", []string{"github.com/google/uuid", root + "/runtime/payload", root + "/runtime/outbox"}},
-	{"runtime/", []string{"github.com/google/uuid", root + "/runtime/", "pgregory.net/rapid"}},
+	{"runtime/", []string{"github.com/google/uuid", root + "/runtime/"}},
 	{"templates", nil},
 	{"gen/diag", nil},
 	{"gen/source", []string{"gopkg.in/yaml.v3", root + "/gen/diag"}},
-	{"gen/golang", []string{"github.com/dave/jennifer/jen", root + "/gen/", root + "/templates"}},
-	{"gen", []string{root + "/gen/", root + "/templates", "github.com/google/uuid"}},
+	{"gen/golang", []string{"github.com/dave/jennifer/jen", root + "/gen/"}},
+	{"gen", []string{root + "/gen/", root + "/templates"}},
 	{"cmd", []string{root + "/gen"}},
 }
 

@@ -15,8 +15,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// scalars are the catalogue's built-in types, save for json and decimal. This is the place to add one: what a value is, which ones
-// are valid (nil: all), how one is written and read.
+// scalars are the catalogue's built-in types, save for json. This is the place to add one: what a value is, which ones are valid
+// (nil: all), how one is written and read. A string type with a method Valid, as Decimal is, needs no line: codecOf treats it as an
+// enum.
 var scalars = map[reflect.Type]codec{
 	reflect.TypeFor[bool]():          plain("true or false", nil, strconv.AppendBool, same[bool]),
 	reflect.TypeFor[int32]():         plain("an integer of 32 bits", nil, appendInt[int32], parseInt[int32]),

@@ -32,6 +32,7 @@ type LimitSetV1 struct {
 	Dictionary      map[string]int32 `json:"dictionary"`
 	DictionaryMaybe map[string]int32 `json:"dictionary_maybe,omitempty"`
 	URLCode         string           `json:"url_code"`
+	Elsewhere       string           `json:"apart"`
 	Order           Order            `json:"order"`
 	Item            OrderItem        `json:"item"`
 	Bounded         Bounded          `json:"bounded"`
@@ -89,6 +90,7 @@ func (e LimitSetV1) Validate() error {
 		payload.Items("list_capped", len(e.ListCapped), 0, 3),
 		payload.Items("dictionary", len(e.Dictionary), 0, 2),
 		payload.Pattern("url_code", &e.URLCode, limitSetV1URLCodePattern),
+		payload.Length("apart", &e.Elsewhere, 0, 10),
 	)
 }
 
