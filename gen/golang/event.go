@@ -116,17 +116,9 @@ func eventKey(e *catalogue.Event) (jen.Code, error) {
 //
 //	e.OrderID.String()
 func keyText(r catalogue.Ref, value *jen.Statement) jen.Code {
-	switch {
-	case r.Kind == catalogue.KindNamed && r.Named.Enum != nil:
-		return jen.String().Call(value)
-	case r.Kind != catalogue.KindScalar:
-		return nil
-	}
 	switch r.Scalar {
 	case catalogue.String:
 		return value
-	case catalogue.Decimal:
-		return jen.String().Call(value)
 	case catalogue.UUID, catalogue.Date:
 		return value.Dot("String").Call()
 	case catalogue.Int32:

@@ -117,7 +117,7 @@ func hostile() *catalogue.Catalogue {
 	kind := &catalogue.Field{Name: "kind", GoName: "Kind", JSONName: "kind", Type: catalogue.Ref{Kind: catalogue.KindNamed, Named: enum}}
 	event := &catalogue.Event{
 		Name: "thing.done", Version: 1, Doc: doc, Topic: text, Deprecated: deprecated,
-		Key: []*catalogue.Field{kind}, Fields: []*catalogue.Field{kind, &field},
+		Fields: []*catalogue.Field{kind, &field},
 		GoName: "ThingDoneV1", FileName: "thing_done_v1.gen.go",
 	}
 	return &catalogue.Catalogue{

@@ -33,11 +33,9 @@ import (
 // xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 // > Deprecated: wrapped.
 //
-// Events with the same Kind are published in order.
-//
 // Deprecated: use `nothing` */ //go:noinline "at" all.
 type ThingDoneV1 struct {
-	Kind Enum `json:"kind"` // ordering key
+	Kind Enum `json:"kind"`
 	// It ends */ a comment, and `quotes` "it" 100 %d.
 	// > go:build ignore
 	// //go:embed secret
@@ -64,11 +62,11 @@ type ThingDoneV1 struct {
 
 // EventType implements outbox.Event.
 func (ThingDoneV1) EventType() outbox.EventType {
-	return outbox.EventType{Name: "thing.done", Version: 1, Topic: "a`b\"c\\d\n*/ %s \x00 \u2028 世界", Ordering: outbox.OrderingKey}
+	return outbox.EventType{Name: "thing.done", Version: 1, Topic: "a`b\"c\\d\n*/ %s \x00 \u2028 世界", Ordering: outbox.OrderingNone}
 }
 
 // EventKey implements outbox.Event.
-func (e ThingDoneV1) EventKey() string { return string(e.Kind) }
+func (ThingDoneV1) EventKey() string { return "" }
 
 var thingDoneV1TextPattern = regexp.MustCompile("`\\d\"*/\n%")
 
