@@ -44,7 +44,7 @@ func brokerUp(ctx context.Context, w *world) error {
 		return err
 	}
 	w.say("The relay starts and publishes the event. The inventory starts and reserves a mug; that is an event too.")
-	if err := errors.Join(w.startRelay(shortLease, shortBackoff), w.startInventory()); err != nil {
+	if err := errors.Join(w.startRelay(), w.startInventory()); err != nil {
 		return err
 	}
 	if err := w.reach(ctx, "event published, stock reduced", arrive(1)); err != nil {

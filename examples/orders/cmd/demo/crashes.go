@@ -131,7 +131,7 @@ func relayKilled(ctx context.Context, w *world) error {
 func (w *world) takeOver(ctx context.Context, leaseEnd time.Time) error {
 	w.say("Another relay starts at once. It gets the events when the lease of the killed one has ended.")
 	w.relayLink.mend()
-	if err := w.startRelay(shortLease, shortBackoff); err != nil {
+	if err := w.startRelay(); err != nil {
 		return err
 	}
 	if err := w.reach(ctx, "published again", publishedAgain); err != nil {
@@ -147,11 +147,8 @@ func (w *world) takeOver(ctx context.Context, leaseEnd time.Time) error {
 }
 
 func consumerKilled(ctx context.Context, w *world) error {
-	w.say("The stream of shop.stock is full. What it refuses is tried again within a day: the relay's backoff here.")
-	if err := w.relay.stop(ctx); err != nil {
-		return err
-	}
-	if err := errors.Join(w.limitStockStream(ctx, w.now.StockMessages), w.startRelay(longLease, longBackoff)); err != nil {
+	w.say("A trigger makes each stock.reserved look as if it had been refused for long: its next attempt is far off.")
+	if _, err := w.pool.Exec(ctx, putOff); err != nil {
 		return err
 	}
 	w.say("The inventory reserves a mug, commits, and is killed before it can acknowledge the order's event.")
@@ -184,7 +181,7 @@ func consumerKilled(ctx context.Context, w *world) error {
 	return w.redeliver(ctx)
 }
 
-// awaitPutOff waits until the reservation's event was refused and is not due for a while.
+// awaitPutOff waits until the reservation's event is there, and says when it is due.
 func (w *world) awaitPutOff(ctx context.Context) error {
 	var wait time.Duration
 	err := until(ctx, "stock.reserved is put off", func() (bool, error) {
@@ -194,14 +191,17 @@ func (w *world) awaitPutOff(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.say("Its event stock.reserved was refused, and is to be tried again in %.1f hours.", wait.Hours())
+	w.say("Its event stock.reserved is to be tried again in %.1f hours.", wait.Hours())
 	return nil
 }
 
-// redeliver mends the stream and starts the inventory, for the broker to deliver again what was not acknowledged.
+// redeliver starts the inventory, for the broker to deliver again what was not acknowledged.
 func (w *world) redeliver(ctx context.Context) error {
-	w.say("The stream has room again, and the inventory is back. It gets the order's event again: a duplicate.")
-	if err := errors.Join(w.limitStockStream(ctx, -1), w.startInventory()); err != nil {
+	w.say("The trigger is gone, and the inventory is back. It gets the order's event again: a duplicate.")
+	if _, err := w.pool.Exec(ctx, `DROP FUNCTION put_off CASCADE`); err != nil {
+		return err
+	}
+	if err := w.startInventory(); err != nil {
 		return err
 	}
 	err := w.reach(ctx, "stock.reserved sent, no mug more", func(s *state) {
@@ -217,17 +217,16 @@ func (w *world) redeliver(ctx context.Context) error {
 	return nil
 }
 
-// limitStockStream lets the stream of shop.stock hold so many messages, and refuse more; -1 is no limit.
-func (w *world) limitStockStream(ctx context.Context, messages int) error {
-	stream, err := w.js.Stream(ctx, stockStream)
-	if err != nil {
-		return err
-	}
-	config := stream.CachedInfo().Config
-	config.MaxMsgs, config.Discard = int64(messages), jetstream.DiscardNew
-	_, err = w.js.UpdateStream(ctx, config)
-	return err
-}
+// putOff has the inventory's events wait in the outbox, as they would after many refusals.
+const putOff = `
+	CREATE FUNCTION put_off() RETURNS trigger LANGUAGE plpgsql AS $$
+	BEGIN
+		NEW.attempts := 9;
+		NEW.available_at := now() + interval '16 hours';
+		RETURN NEW;
+	END $$;
+	CREATE TRIGGER put_off BEFORE INSERT ON outbox
+		FOR EACH ROW WHEN (NEW.type = 'stock.reserved') EXECUTE FUNCTION put_off()`
 
 // finish stops the processes in good order, and looks whether everything is as it should be.
 func (w *world) finish(ctx context.Context) error {

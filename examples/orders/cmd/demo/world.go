@@ -32,9 +32,8 @@ const (
 	// is allowed, to show what consumers meet after the window.
 	duplicateWindow = 100 * time.Millisecond
 
-	// A lease that one can watch ending, and a backoff that one can wait for; and both long enough to forget about them.
-	shortLease, shortBackoff = 4 * time.Second, 500 * time.Millisecond
-	longLease, longBackoff   = time.Minute, 24 * time.Hour
+	// A lease that one can watch ending, and a backoff that one can wait for.
+	lease, backoff = 4 * time.Second, 500 * time.Millisecond
 )
 
 // world is what the demo runs on.
@@ -189,7 +188,7 @@ func (w *world) stock(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) startRelay(lease, backoff time.Duration) (err error) {
+func (w *world) startRelay() (err error) {
 	w.relay, err = w.start("relay", w.relayLink.url(), filepath.Join(w.programs, "relay"),
 		"-lease", lease.String(), "-backoff", backoff.String())
 	return err
