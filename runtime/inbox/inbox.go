@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -88,7 +89,11 @@ func (i *Inbox[Tx]) apply(ctx context.Context, route Route[Tx], m *outbox.Messag
 		case err != nil:
 			return err
 		case claim == Fresh:
-			return call(ctx, tx, route, m)
+			err = call(ctx, tx, route, m)
+			if errors.Is(err, ErrInFlight) { // of a Handle within the handler: this event is not in flight elsewhere
+				err = fmt.Errorf("within the handler: %v", err)
+			}
+			return err
 		case claim == Duplicate:
 			due, err = i.store.Redispatch(ctx, tx, m.ID)
 			return err

@@ -104,6 +104,18 @@ func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
 	expect(t, i, m, inbox.Repeated)
 }
 
+func TestAnotherEventInFlightIsAFailureOfThisOne(t *testing.T) {
+	t.Parallel()
+	var i *inbox.Inbox[*memTx]
+	i = newInbox(newMemStore(), func(ctx context.Context, _ *memTx, m *outbox.Message, _ placed) error {
+		_, err := i.Handle(ctx, m) // which is in flight: here
+		return err
+	})
+	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.Failed || err == nil || errors.Is(err, inbox.ErrInFlight) {
+		t.Errorf("got %v, %v, want a failure that is not ErrInFlight", outcome, err)
+	}
+}
+
 func TestAFailedDeliveryLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("no stock")

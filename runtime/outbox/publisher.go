@@ -10,7 +10,8 @@ import (
 // Publish returns nil if and only if the broker has acknowledged that it keeps the message. It honours ctx, which ends
 // after the relay's PublishTimeout. Any other result is an error:
 //
-//   - one that wraps ErrUnreachable, where the broker could not be asked: it costs the event no attempt;
+//   - one that wraps ErrUnreachable, where the broker could not be asked, or takes nothing of the topic at present: it costs the
+//     event no attempt, and others of its topic wait with it;
 //   - one made by Permanent, where no further attempt can help: the event becomes a dead letter at once;
 //   - any other: the broker refused the message, which costs an attempt.
 //

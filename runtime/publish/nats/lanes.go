@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -54,6 +55,8 @@ type lanes struct {
 	running sync.WaitGroup
 
 	stopped chan struct{} // closed once nothing more is to be begun
+	// orphaned is set once the consumer is gone: an answer might now reach another message, of a new stream or consumer of that name.
+	orphaned atomic.Bool
 
 	mu    sync.Mutex
 	byKey map[laneKey]*lane
@@ -82,7 +85,7 @@ func (l *lanes) add(d *delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isStopped() {
-		handBack(d)
+		l.handBack(d)
 		return
 	}
 	at := l.byKey[d.lane()]
@@ -116,13 +119,17 @@ func (l *lanes) run(at *lane, key laneKey) {
 		<-l.slots
 		l.finish(at, key, again)
 	case <-l.stopped:
-		handBack(at.current)
+		l.handBack(at.current)
 	}
 }
 
 // handBack has a message delivered again once this subscriber's last pull has ended, which would get it otherwise. Where that fails, it
 // comes after AckWait.
-func handBack(d *delivery) { _ = d.NakWithDelay(pullWait) }
+func (l *lanes) handBack(d *delivery) {
+	if !l.orphaned.Load() {
+		_ = d.NakWithDelay(pullWait)
+	}
+}
 
 func (l *lanes) finish(at *lane, key laneKey, again time.Duration) {
 	l.mu.Lock()
@@ -205,6 +212,9 @@ func (l *lanes) pulled(asked time.Time, answered bool) {
 // heartbeat also lets lanes go on whose awaited message is overdue, though a pull could have brought it: another subscriber may have had
 // it.
 func (l *lanes) heartbeat() {
+	if l.orphaned.Load() {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, at := range l.byKey {
@@ -231,7 +241,7 @@ func (l *lanes) stop() {
 	close(l.stopped)
 	for _, at := range l.byKey {
 		for _, d := range at.queue {
-			handBack(d)
+			l.handBack(d)
 		}
 		at.queue = nil
 	}

@@ -17,7 +17,10 @@ import (
 // Publisher publishes to JetStream: an event's topic is the subject, its id the message id (Nats-Msg-Id), so that a stream
 // drops what is published twice within its duplicate window. Events are CloudEvents 1.0 in binary mode. It is safe for
 // concurrent use.
-type Publisher struct{ js jetstream.JetStream }
+type Publisher struct {
+	js    jetstream.JetStream
+	watch watch
+}
 
 var _ outbox.Publisher = (*Publisher)(nil)
 
@@ -39,7 +42,7 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	if err != nil {
 		return outbox.Permanent(fmt.Errorf("outboxnats: publish: %w", err))
 	}
-	connected, release := whileConnected(ctx, p.js.Conn())
+	connected, release := p.watch.whileConnected(ctx, p.js.Conn())
 	defer release()
 	if status := p.js.Conn().Status(); status != nats.CONNECTED {
 		return outbox.Unreachable(fmt.Errorf("outboxnats: publish: the connection is %s", status))
@@ -61,30 +64,12 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	return nil
 }
 
-// whileConnected returns a context that ends with ctx, or with the connection: the client itself would wait for an answer across
-// a reconnect, which never comes.
-func whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, release func()) {
-	connected, cancel := context.WithCancelCause(ctx)
-	lost := nc.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
-	go func() {
-		select {
-		case <-lost:
-			cancel(nats.ErrDisconnected)
-		case <-connected.Done():
-		}
-	}()
-	return connected, func() {
-		cancel(nil)
-		nc.RemoveStatusListener(lost)
-	}
-}
-
 // explainSilence asks JetStream whether there is a stream for the subject: nobody answers either way, while the server starts
 // and when the stream is missing.
 func (p *Publisher) explainSilence(ctx context.Context, subject string, silence error) error {
 	_, err := p.js.StreamNameBySubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		err = fmt.Errorf("no stream listens to the subject: %w", err)
+		return outbox.Unreachable(fmt.Errorf("no stream listens to the subject: %w", err))
 	}
 	return outbox.Unreachable(errors.Join(silence, err))
 }
@@ -115,15 +100,16 @@ var unavailable = []jetstream.ErrorCode{
 }
 
 func classify(ctx context.Context, err error) error {
-	code := jetstream.ErrorCode(0)
+	code, tooLarge := jetstream.ErrorCode(0), false
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
 		code = api.ErrorCode
+		tooLarge = code == codeMessageTooLarge || api.Description == "message too large" // the latter comes with the code of a full stream
 	}
 	network := (*net.OpError)(nil)
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case isAny(err, permanent), code == codeMessageTooLarge:
+	case isAny(err, permanent), tooLarge:
 		return outbox.Permanent(err)
 	case isAny(err, unreachable), errors.As(err, &network), slices.Contains(unavailable, code):
 		return outbox.Unreachable(err)

@@ -26,7 +26,8 @@ type SubscriberConfig struct {
 	MinRetryDelay time.Duration
 	// MaxRetryDelay is the greatest bound. Defaults to 5 min.
 	MaxRetryDelay time.Duration
-	// HandleTimeout is when the context of one delivery's handler ends, so that one which hangs gives the message back. Defaults to 5 min.
+	// HandleTimeout is how long a handler may take before its context ends, so that one which hangs gives the message back. Defaults
+	// to 5 min.
 	HandleTimeout time.Duration
 	// DrainTimeout is how long Run waits for handlers once its context has ended, before it cancels theirs. Defaults to 30 s.
 	DrainTimeout time.Duration
@@ -86,14 +87,16 @@ func NewSubscriber(consumer jetstream.Consumer, handler inbox.Handler, config Su
 		return nil, fmt.Errorf("outboxnats: consumer %s: the acknowledgement policy is %s, not explicit", name, c.AckPolicy)
 	case c.MaxDeliver > 0:
 		return nil, fmt.Errorf("outboxnats: consumer %s: after %d deliveries (MaxDeliver) messages would be lost", name, c.MaxDeliver)
-	case config.Concurrency < 0, config.MinRetryDelay < 0, config.HandleTimeout < 0, config.DrainTimeout < 0, config.MaxRetryDelay < config.MinRetryDelay:
+	case config.Concurrency < 0, config.HandleTimeout < 0, config.DrainTimeout < 0,
+		config.MinRetryDelay < 0, config.MaxRetryDelay < config.MinRetryDelay:
 		return nil, errors.New("outboxnats: a negative number in the configuration, or a MaxRetryDelay below MinRetryDelay")
 	}
 	ackWait := c.AckWait
 	for _, wait := range c.BackOff {
 		ackWait = min(ackWait, wait)
 	}
-	return &Subscriber{consumer: consumer, handler: handler, config: config, ackWait: ackWait, maxBatch: cmp.Or(c.MaxRequestBatch, math.MaxInt)}, nil
+	maxBatch := cmp.Or(c.MaxRequestBatch, math.MaxInt)
+	return &Subscriber{consumer: consumer, handler: handler, config: config, ackWait: ackWait, maxBatch: maxBatch}, nil
 }
 
 // Stats returns the numbers of deliveries so far.
@@ -102,16 +105,19 @@ func (s *Subscriber) Stats() SubscriberStats {
 }
 
 // Run handles messages until ctx ends, and outlasts the broker's absence. Then it stops pulling, hands back what waits, finishes what
-// is being handled, and returns nil. It returns an error where the connection was closed, or the consumer or its stream deleted.
+// is being handled, and returns nil. It returns an error where the connection was closed, or the consumer or its stream deleted: then what
+// was being handled is not acknowledged.
 func (s *Subscriber) Run(ctx context.Context) error {
 	work, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelWork()
-	l := newLanes(s.config.Concurrency, s.ackWait, func(d *delivery) time.Duration { return s.handle(work, d) })
+	var l *lanes
+	l = newLanes(s.config.Concurrency, s.ackWait, func(d *delivery) time.Duration { return s.handle(work, l, d) })
 	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeating()
 	go l.heartbeats(beating)
 	defer context.AfterFunc(ctx, l.stop)()
 	err := s.pull(ctx, l)
+	l.orphaned.Store(err != nil)
 	l.stop()
 	defer time.AfterFunc(s.config.DrainTimeout, cancelWork).Stop()
 	l.running.Wait()
@@ -119,7 +125,7 @@ func (s *Subscriber) Run(ctx context.Context) error {
 }
 
 const (
-	pullWait     = time.Second               // how long the server waits for messages, and so Run at its end
+	pullWait     = time.Second              // how long the server waits for messages, and so Run at its end
 	silence      = pullWait + pullWait*9/10 // an answer takes less; the client gives up after two seconds and reports no error
 	maxPullPause = 5 * time.Second
 )
@@ -206,10 +212,13 @@ func (s *Subscriber) accept(l *lanes, msg jetstream.Msg) {
 const inFlightDelay = 500 * time.Millisecond
 
 // handle returns after which delay the message comes again, or 0 where it does not.
-func (s *Subscriber) handle(ctx context.Context, d *delivery) time.Duration {
+func (s *Subscriber) handle(ctx context.Context, l *lanes, d *delivery) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, s.config.HandleTimeout)
 	defer cancel()
 	_, err := s.handler.Handle(ctx, d.message)
+	if l.orphaned.Load() {
+		return 0
+	}
 	log := s.config.Logger.With("event", d.message.TypeName(), "id", d.message.ID)
 	if err == nil {
 		s.acknowledged.Add(1)

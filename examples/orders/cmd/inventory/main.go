@@ -79,5 +79,6 @@ func durable(ctx context.Context, nc *nats.Conn, stream string, ackWait time.Dur
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxDeliver:    -1,
+		MaxAckPending: -1, // else the events of one key that fails for long could use it up, and stop the others
 	})
 }

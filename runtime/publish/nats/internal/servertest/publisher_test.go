@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,24 +132,24 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 	})
 	w.publish(t, event("k", `{}`))
 	for name, c := range map[string]struct {
-		change    func(*outbox.Message)
-		permanent bool
-		want      string
+		change func(*outbox.Message)
+		kind   error
+		want   string
 	}{
-		"larger than the stream allows": {func(m *outbox.Message) { m.Payload = make([]byte, 200_000) }, true, "message size exceeds maximum allowed"},
-		"no subject":                    {func(m *outbox.Message) { m.Topic = "" }, true, "invalid subject"},
-		"a subject with a space":        {func(m *outbox.Message) { m.Topic = "orders placed" }, true, "invalid subject"},
-		"orders to the server":          {func(m *outbox.Message) { m.Headers = map[string]string{"nats-rollup": "all"} }, true, "a header may not be named"},
-		"no stream":                     {func(m *outbox.Message) { m.Topic = "returns.made" }, false, "no stream listens to the subject"},
-		"the stream is full":            {func(*outbox.Message) {}, false, "maximum messages exceeded"},
+		"larger than the stream allows": {func(m *outbox.Message) { m.Payload = make([]byte, 200_000) }, outbox.ErrPermanent, "message size exceeds maximum allowed"},
+		"no subject":                    {func(m *outbox.Message) { m.Topic = "" }, outbox.ErrPermanent, "invalid subject"},
+		"a subject with a space":        {func(m *outbox.Message) { m.Topic = "orders placed" }, outbox.ErrPermanent, "invalid subject"},
+		"orders to the server":          {func(m *outbox.Message) { m.Headers = map[string]string{"nats-rollup": "all"} }, outbox.ErrPermanent, "a header may not be named"},
+		"no stream":                     {func(m *outbox.Message) { m.Topic = "returns.made" }, outbox.ErrUnreachable, "no stream listens to the subject"},
+		"the stream is full":            {func(*outbox.Message) {}, outbox.ErrUnreachable, "maximum messages exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := event("secret-key", `{"secret":true}`)
 			c.change(m)
 			err := outboxnats.NewPublisher(w.js).Publish(t.Context(), m)
-			if err == nil || errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, outbox.ErrPermanent) != c.permanent {
-				t.Fatalf("got %v, want a permanent error: %v", err, c.permanent)
+			if !errors.Is(err, c.kind) || errors.Is(err, outbox.ErrUnreachable) && errors.Is(err, outbox.ErrPermanent) {
+				t.Fatalf("got %v, want an error of this kind alone: %v", err, c.kind)
 			}
 			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v, want %s", err, c.want)
@@ -167,5 +168,46 @@ func TestAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T) {
 	m.Topic = "returns.made"
 	if err := outboxnats.NewPublisher(js).Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
 		t.Errorf("got %v, want ErrUnreachable", err)
+	}
+}
+
+// TestAnAnswerThatIsNoStreamsIsNoAcknowledgement has somebody without a stream reply to what is published.
+func TestAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.nc.Subscribe("echo", func(msg *nats.Msg) { _ = msg.Respond(msg.Data) })
+	check(t, err)
+	for _, body := range []string{`{}`, `null`, ``, `OK`, `{"stream":"news"}`, `{"stream":"news","seq":0}`} {
+		m := event("k", body)
+		m.Topic = "echo"
+		err := outboxnats.NewPublisher(w.js).Publish(t.Context(), m)
+		if err == nil || errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, outbox.ErrPermanent) {
+			t.Errorf("%q: got %v, want a refusal", body, err)
+		}
+	}
+}
+
+// TestManyPublishesAtOnce checks that one does not make the others dearer.
+func TestManyPublishesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage })
+	p := outboxnats.NewPublisher(w.js)
+	rounds := func(rounds int) time.Duration {
+		var running sync.WaitGroup
+		begin := time.Now()
+		for range 8192 / rounds {
+			running.Go(func() {
+				for range rounds {
+					if err := p.Publish(t.Context(), event("k", `{}`)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		running.Wait()
+		return time.Since(begin)
+	}
+	if few, many := rounds(512), rounds(2); many > 4*few {
+		t.Errorf("4096 publishes at a time took %s for what 16 did in %s", many, few)
 	}
 }

@@ -244,7 +244,7 @@ func TestDrainFinishesWhatRunsAndHandsBackTheRest(t *testing.T) {
 	for range 3 {
 		answer, err := answers.NextMsg(patience)
 		check(t, err)
-		if string(answer.Data) != "-NAK" {
+		if !strings.HasPrefix(string(answer.Data), "-NAK") {
 			t.Errorf("answered %s while one is being handled", answer.Data)
 		}
 	}
@@ -258,7 +258,7 @@ func TestDrainFinishesWhatRunsAndHandsBackTheRest(t *testing.T) {
 		rest.add(string(m.Payload))
 		return nil
 	})
-	eventually(t, "the rest handled at once, though AckWait is an hour", func() bool { return len(rest.all()) == 12 })
+	eventually(t, "the rest handled soon, though AckWait is an hour", func() bool { return len(rest.all()) == 12 })
 }
 
 func TestDrainCancelsHandlersThatDoNotEnd(t *testing.T) {
@@ -340,6 +340,7 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 		"other case and quotes":  {valid, outboxnats.SubscriberStats{Acknowledged: 1}},
 		"no headers":             {nil, outboxnats.SubscriberStats{Foreign: 1}},
 		"other CloudEvent":       {with("ce-type", "com.example.created"), outboxnats.SubscriberStats{Foreign: 1}},
+		"a version too large":    {with("ce-type", "order.placed@4294967297"), outboxnats.SubscriberStats{Foreign: 1}},
 		"other specversion":      {with("CE-SpecVersion", "2.0"), outboxnats.SubscriberStats{Foreign: 1}},
 		"no UUID":                {with("Ce-Id", "secret"), outboxnats.SubscriberStats{Retried: 1, Malformed: 1}},
 		"half an escape":         {with("ce-partitionkey", "secret%2"), outboxnats.SubscriberStats{Retried: 1, Malformed: 1}},
@@ -394,7 +395,7 @@ func TestConsumersThatWouldLoseMessagesAreRefused(t *testing.T) {
 	}
 	ok := w.consumer(t, jetstream.ConsumerConfig{BackOff: []time.Duration{time.Second}, MaxDeliver: -1})
 	for name, cfg := range map[string]outboxnats.SubscriberConfig{
-		"concurrency": {Concurrency: -1}, "delays": {MinRetryDelay: time.Hour}, "drain": {DrainTimeout: -1},
+		"concurrency": {Concurrency: -1}, "delays": {MinRetryDelay: time.Hour}, "drain": {DrainTimeout: -1}, "handle": {HandleTimeout: -1},
 	} {
 		if _, err := outboxnats.NewSubscriber(ok, h, cfg); err == nil {
 			t.Errorf("%s: accepted", name)

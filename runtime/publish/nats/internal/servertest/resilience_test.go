@@ -1,0 +1,219 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
+)
+
+// TestRunEndsThoughNoPullHeardOfTheEnd deletes the consumer while the subscriber has no room for more, and so no pull under way.
+func TestRunEndsThoughNoPullHeardOfTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*testing.T, *world){
+		"consumer deleted": func(t *testing.T, w *world) { check(t, w.stream.DeleteConsumer(t.Context(), "stock")) },
+		"stream deleted":   func(t *testing.T, w *world) { check(t, w.js.DeleteStream(t.Context(), "ORDERS")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for i := range 4 {
+				w.publish(t, event(fmt.Sprint(i), `{}`))
+			}
+			c := w.consumer(t, jetstream.ConsumerConfig{})
+			release := make(chan struct{})
+			r := subscribe(t, c, outboxnats.SubscriberConfig{Concurrency: 1},
+				func(context.Context, *outbox.Message) error { <-release; return nil })
+			eventually(t, "no room", func() bool {
+				info, err := c.Info(t.Context())
+				check(t, err)
+				return info.NumAckPending == 4 && info.NumWaiting == 0
+			})
+			end(t, w)
+			close(release)
+			err := receive(t, r.done)
+			r.done <- err
+			if err == nil {
+				t.Error("Run returned nil")
+			}
+		})
+	}
+}
+
+func TestAHandlerThatHangsGivesTheMessageBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(t, jetstream.ConsumerConfig{AckWait: 100 * time.Millisecond})
+	w.publish(t, event("k", `{}`))
+	var calls atomic.Int64
+	subscribe(t, c, outboxnats.SubscriberConfig{HandleTimeout: 50 * time.Millisecond}, func(ctx context.Context, _ *outbox.Message) error {
+		if calls.Add(1) > 1 {
+			return nil
+		}
+		<-ctx.Done() // as one that waits for a connection
+		return ctx.Err()
+	})
+	eventually(t, "acknowledged", func() bool { return unsettled(t, c) == 0 })
+}
+
+// TestWhatIsHandedBackDoesNotComeBackAtOnce: it would, over and over, while the last pull is under way.
+func TestWhatIsHandedBackDoesNotComeBackAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(t, jetstream.ConsumerConfig{})
+	w.publish(t, event("k", "1"), event("k", "2"))
+	started, release := make(chan struct{}), make(chan struct{})
+	r := subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
+		close(started) // a second call panics
+		<-release
+		return nil
+	})
+	defer close(release)
+	receive(t, started)
+	eventually(t, "both pulled, and a pull under way", func() bool {
+		info, err := c.Info(t.Context())
+		check(t, err)
+		return info.NumAckPending == 2 && info.NumWaiting == 1
+	})
+	answers, err := w.nc.SubscribeSync("$JS.ACK.ORDERS.>")
+	check(t, err)
+	r.cancel()
+	for handedBack := 0; ; {
+		answer, err := answers.NextMsg(1500 * time.Millisecond)
+		if errors.Is(err, nats.ErrTimeout) {
+			if handedBack != 1 {
+				t.Errorf("handed back %d times, want once", handedBack)
+			}
+			return
+		}
+		check(t, err)
+		if strings.HasPrefix(string(answer.Data), "-NAK") {
+			handedBack++
+		}
+	}
+}
+
+// TestAnOutageDoesNotLetSuccessorsPass: what was handed back cannot come while the broker is away.
+func TestAnOutageDoesNotLetSuccessorsPass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const ackWait = 300 * time.Millisecond
+	c := w.consumer(t, jetstream.ConsumerConfig{AckWait: ackWait})
+	w.publish(t, event("k", "first"), event("k", "second"))
+	var calls record
+	subscribe(t, c, outboxnats.SubscriberConfig{}, func(_ context.Context, m *outbox.Message) error {
+		calls.add(string(m.Payload))
+		if len(calls.all()) == 1 {
+			w.server.Stop()
+			return errors.New("failed once")
+		}
+		return nil
+	})
+	eventually(t, "the first failed", func() bool { return len(calls.all()) > 0 })
+	<-time.After(4 * time.Second) // an outage that outlasts the delay, AckWait, and a pull
+	check(t, w.server.Restart())
+	eventually(t, "both handled", func() bool { return len(calls.all()) >= 3 })
+	if diff := cmp.Diff([]string{"first", "first", "second"}, calls.all()[:3]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestWhatHasNoRoomIsNotOverdue: what was handed back cannot come while the subscriber asks for nothing.
+func TestWhatHasNoRoomIsNotOverdue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const ackWait = 200 * time.Millisecond
+	c := w.consumer(t, jetstream.ConsumerConfig{AckWait: ackWait})
+	var calls record
+	slow, failed := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	subscribe(t, c, outboxnats.SubscriberConfig{Concurrency: 2}, func(_ context.Context, m *outbox.Message) error {
+		if m.Key != "k" {
+			<-slow
+			return nil
+		}
+		calls.add(string(m.Payload))
+		if first.CompareAndSwap(false, true) {
+			<-failed
+			return errors.New("failed once")
+		}
+		return nil
+	})
+	w.publish(t, event("k", "first"), event("k", "second"))
+	eventually(t, "the first begun", first.Load)
+	for i := range 20 {
+		w.publish(t, event(fmt.Sprint(i), "slow"))
+	}
+	eventually(t, "no room", func() bool {
+		info, err := c.Info(t.Context())
+		check(t, err)
+		return info.NumAckPending >= 8 && info.NumWaiting == 0
+	})
+	close(failed)
+	<-time.After(10 * ackWait)
+	close(slow)
+	eventually(t, "both handled", func() bool { return len(calls.all()) >= 3 })
+	if diff := cmp.Diff([]string{"first", "first", "second"}, calls.all()[:3]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAConsumersLimitOnPullsIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(t, jetstream.ConsumerConfig{MaxRequestBatch: 2})
+	for range 10 {
+		w.publish(t, event("", `{}`))
+	}
+	subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error { return nil })
+	eventually(t, "all acknowledged", func() bool { return unsettled(t, c) == 0 })
+}
+
+// TestAnAnswerToALostStreamReachesNoOther: a stream that is made anew counts from 1 again, and answers name messages by number.
+func TestAnAnswerToALostStreamReachesNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.publish(t, event("k", "old"))
+	started, release := make(chan struct{}), make(chan struct{})
+	c := w.consumer(t, jetstream.ConsumerConfig{})
+	r := subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
+		close(started)
+		<-release
+		return nil
+	})
+	receive(t, started)
+	eventually(t, "a pull under way", func() bool {
+		info, err := c.Info(t.Context())
+		check(t, err)
+		return info.NumWaiting == 1
+	})
+	config := w.stream.CachedInfo().Config
+	check(t, w.js.DeleteStream(t.Context(), "ORDERS"))
+	var err error
+	w.stream, err = w.js.CreateStream(t.Context(), config)
+	check(t, err)
+	c = w.consumer(t, jetstream.ConsumerConfig{})
+	w.publish(t, event("k", "new"))
+	batch, err := c.Fetch(1)
+	check(t, err)
+	receive(t, batch.Messages())
+	close(release)
+	if err := receive(t, r.done); err == nil {
+		t.Error("Run returned nil")
+	}
+	r.done <- nil
+	check(t, w.nc.Flush())
+	if unsettled(t, c) != 1 {
+		t.Error("the new message was acknowledged, and nobody has handled it")
+	}
+}
