@@ -2,6 +2,9 @@
 // schema, a prefix and a retention.
 package conformance_test
 
+//go:generate go run github.com/outboxgen/outboxgen/cmd/outboxgen generate plain/outbox.yaml
+//go:generate go run github.com/outboxgen/outboxgen/cmd/outboxgen generate prefixed/outbox.yaml
+
 import (
 	"context"
 	"os"
