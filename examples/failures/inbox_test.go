@@ -55,6 +55,27 @@ func TestASecondConsumerAppliesTheEventToo(t *testing.T) {
 	w.equal("effects", w.effects(), 2)
 }
 
+// TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent has a handler send the statement that pgx does not see.
+func TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	statement := "ROLLBACK"
+	c := inbox.New[pgx.Tx]("careless", w.store, map[string]inbox.Route[pgx.Tx]{
+		"thing.happened@1": func(ctx context.Context, tx pgx.Tx, _ *outbox.Message) error {
+			_, err := tx.Exec(ctx, statement)
+			return err
+		},
+	})
+	m := delivery()
+	if _, err := c.Handle(t.Context(), m); !errors.Is(err, inbox.ErrTxEnded) {
+		t.Fatalf("got error %v, want ErrTxEnded", err)
+	}
+	statement = "SELECT 1"
+	outcome, err := c.Handle(t.Context(), m)
+	w.must(err)
+	w.equal("the redelivery", outcome, inbox.Applied)
+}
+
 // TestADeliveryWaitsForNoOther delivers an event while another delivery of it is being handled.
 func TestADeliveryWaitsForNoOther(t *testing.T) {
 	t.Parallel()

@@ -11,15 +11,29 @@ func (g *generator) inboxMethods() []jen.Code {
 //
 //	// InTx implements inbox.Store.
 //	func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-//		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
+//		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+//			if err := f(tx); err != nil {
+//				return err
+//			}
+//			if tx.Conn().PgConn().TxStatus() == 'I' {
+//				return inbox.ErrTxEnded
+//			}
+//			return nil
+//		})
 //	}
 func inTx() jen.Code {
+	status := selector("tx", "Conn").Call().Dot("PgConn").Call().Dot("TxStatus").Call()
+	body := []jen.Code{
+		try(jen.Id("f").Call(jen.Id("tx")), jen.Err()),
+		jen.If(status.Op("==").LitRune('I')).Block(jen.Return(inbox("ErrTxEnded"))),
+		jen.Return(jen.Nil()),
+	}
 	return method("InTx", "inbox.Store").Params(ctxParam(), jen.Id("f").Func().Params(txParam()).Error()).Error().
 		Block(jen.Return(pgx("BeginTxFunc").Call(
 			jen.Id("ctx"),
 			selector("s", "pool"),
 			pgx("TxOptions").Values(pair("IsoLevel", pgx("ReadCommitted"))),
-			jen.Id("f"),
+			jen.Func().Params(txParam()).Error().Block(body...),
 		)))
 }
 

@@ -11,6 +11,10 @@ import (
 // ErrInFlight says that another delivery of the event is being handled: the broker is to deliver this one again, shortly.
 var ErrInFlight = errors.New("another delivery of the event is being handled")
 
+// ErrTxEnded says that a handler ended its transaction by itself, with a ROLLBACK, say: nothing tells whether its effects and the
+// record of the event were committed together, so that the event counts as not handled.
+var ErrTxEnded = errors.New("inbox: the handler ended its transaction by itself")
+
 // HandlerError says which consumer failed on which event. It adds nothing of the payload to the text of Err, which is the
 // handler's own affair.
 type HandlerError struct {

@@ -284,7 +284,15 @@ func (s *Store) Notify(ctx context.Context) error {
 
 // InTx implements inbox.Store.
 func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
+	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if err := f(tx); err != nil {
+			return err
+		}
+		if tx.Conn().PgConn().TxStatus() == 'I' {
+			return inbox.ErrTxEnded
+		}
+		return nil
+	})
 }
 
 // Claim implements inbox.Store.
