@@ -120,12 +120,16 @@ func commonSettings(cfg Config) []string {
 	if cfg.Durable {
 		durable = "on"
 	}
-	return []string{
+	args := []string{
 		"-c", "max_connections=200",
 		"-c", "fsync=" + durable,
 		"-c", "full_page_writes=" + durable,
 		"-c", "synchronous_commit=" + durable,
 	}
+	for name, value := range cfg.Settings {
+		args = append(args, "-c", name+"="+value)
+	}
+	return args
 }
 
 // awaitReady returns once the server answers, or says why it ended.

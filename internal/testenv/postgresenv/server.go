@@ -22,6 +22,9 @@ type Config struct {
 	// any process but not of the machine, which is what tests want. It does not apply to a server that
 	// OUTBOXGEN_TEST_POSTGRES_URL names.
 	Durable bool
+	// Settings are further settings of the server, such as "shared_buffers": "512MB"; they win over those made here. They do not
+	// apply to a server that OUTBOXGEN_TEST_POSTGRES_URL names, either.
+	Settings map[string]string
 }
 
 // Server is a running PostgreSQL. Its methods may be called concurrently.

@@ -92,6 +92,16 @@ func TestServerIsFastUnlessAskedToBeDurable(t *testing.T) {
 	}
 }
 
+func TestServerHasTheSettingsAskedFor(t *testing.T) {
+	t.Parallel()
+	pool := openOn(t, startPrivate(t, Config{Settings: map[string]string{"work_mem": "3MB", "max_connections": "20"}}))
+	for setting, want := range map[string]string{"work_mem": "3MB", "max_connections": "20"} {
+		if got := query[string](t, pool, "SHOW "+setting); got != want {
+			t.Errorf("%s is %s, want %s", setting, got, want)
+		}
+	}
+}
+
 func TestURLNamesAServerThatIsLeftRunning(t *testing.T) {
 	t.Parallel()
 	running := startPrivate(t, Config{})

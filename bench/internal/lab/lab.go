@@ -1,0 +1,100 @@
+// Package lab is the world that benchmarks run in: one PostgreSQL with fsync and synchronous commit on, and a database of its
+// own for each measurement.
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
+)
+
+// Settings are those of the server beside its defaults. Checkpoints are far apart, for all alike, so that none of them falls
+// into one measurement and not into another: each measurement begins behind a checkpoint of its own.
+var Settings = map[string]string{
+	"shared_buffers":     "1GB",
+	"max_wal_size":       "16GB",
+	"checkpoint_timeout": "1h",
+}
+
+// Lab is a running server and how thorough to be.
+type Lab struct {
+	Server *postgresenv.Server
+	Quick  bool // fewer events and rounds
+}
+
+// Open starts the server. Close ends it.
+func Open(ctx context.Context, quick bool) (*Lab, error) {
+	server, err := postgresenv.Start(ctx, postgresenv.Config{Durable: true, Settings: Settings})
+	if err != nil {
+		return nil, err
+	}
+	return &Lab{Server: server, Quick: quick}, nil
+}
+
+// Close ends the server and removes its files.
+func (l *Lab) Close() error { return l.Server.Stop() }
+
+// Pick returns quick in a quick run, and else full.
+func Pick[T any](l *Lab, full, quick T) T {
+	if l.Quick {
+		return quick
+	}
+	return full
+}
+
+// Database makes an empty database, and a pool of up to conns connections to it. Drop removes both.
+func (l *Lab) Database(ctx context.Context, conns int) (*Database, error) {
+	db, err := l.Server.CreateDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(db.URL)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = int32(conns)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &Database{Pool: pool, URL: db.URL, db: db, server: l.Server}, nil
+}
+
+// Database is a measurement's own.
+type Database struct {
+	*pgxpool.Pool
+	URL    string
+	db     postgresenv.Database
+	server *postgresenv.Server
+}
+
+// Drop closes the pool and removes the database. That it cannot is only logged: the server's end removes it in any case.
+func (d *Database) Drop() {
+	d.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := d.server.DropDatabase(ctx, d.db); err != nil {
+		slog.Warn("bench: a database was left behind", "error", err)
+	}
+}
+
+// Settle has the server do what it would do sooner or later, so that it does not do it in the middle of a measurement: statistics
+// and a checkpoint.
+func (d *Database) Settle(ctx context.Context) error {
+	for _, sql := range []string{"ANALYZE", "CHECKPOINT"} {
+		if _, err := d.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("bench: %s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+// WAL returns how many bytes of write-ahead log the server has written since it was made.
+func (d *Database) WAL(ctx context.Context) (bytes int64, err error) {
+	err = d.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
+	return bytes, err
+}

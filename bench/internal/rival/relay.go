@@ -1,0 +1,105 @@
+package rival
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/bench"
+	"github.com/outboxgen/outboxgen/bench/events"
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	retained "github.com/outboxgen/outboxgen/bench/retained/events"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// Relay is the relay as it is shipped, on the code generated for the benchmarks' catalogue.
+type Relay struct {
+	Config outbox.Config
+	Retain bool // published events are kept
+}
+
+// fillBatch is how many events are committed at once where it does not matter.
+const fillBatch = 1000
+
+// Name implements Contestant.
+func (Relay) Name() string { return "outboxgen" }
+
+// Prepare implements Contestant.
+func (Relay) Prepare(ctx context.Context, db *lab.Database) error {
+	_, err := db.Exec(ctx, bench.Migration)
+	return err
+}
+
+// Fill implements Contestant.
+func (Relay) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
+	return inBatches(orders, func(batch []Order) error {
+		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return EnqueueAll(ctx, tx, batch) })
+	})
+}
+
+// EnqueueAll enqueues orders in one statement.
+func EnqueueAll(ctx context.Context, tx pgx.Tx, orders []Order) error {
+	batch := make([]outbox.Event, len(orders))
+	for i, o := range orders {
+		batch[i] = o
+	}
+	_, err := events.Enqueue(ctx, tx, batch...)
+	return err
+}
+
+// Store returns the generated store.
+func (r Relay) Store(db *lab.Database) outbox.Store {
+	if r.Retain {
+		return retained.NewStore(db.Pool)
+	}
+	return events.NewStore(db.Pool)
+}
+
+// New returns a relay that is silent and publishes to publisher.
+func (r Relay) New(db *lab.Database, publisher outbox.Publisher) (*outbox.Relay, error) {
+	r.Config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	return outbox.NewRelay(r.Store(db), publisher, r.Config)
+}
+
+// Drain implements Contestant.
+func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) error {
+	var counter Counter
+	relay, err := r.New(db, &counter)
+	if err != nil {
+		return err
+	}
+	stats, err := relay.RunOnce(ctx)
+	return errors.Join(err, exactly(n, counter.Load()), exactly(n, stats.Published))
+}
+
+// Counter is a publisher that does nothing but count.
+type Counter struct{ atomic.Int64 }
+
+// Publish implements outbox.Publisher.
+func (c *Counter) Publish(context.Context, *outbox.Message) error {
+	c.Add(1)
+	return nil
+}
+
+// exactly is an error unless want and got are the same.
+func exactly(want int, got int64) error {
+	if int64(want) != got {
+		return fmt.Errorf("bench: %d events were published, %d were pending", got, want)
+	}
+	return nil
+}
+
+func inBatches[T any](all []T, f func([]T) error) error {
+	for len(all) > 0 {
+		n := min(fillBatch, len(all))
+		if err := f(all[:n]); err != nil {
+			return err
+		}
+		all = all[n:]
+	}
+	return nil
+}
