@@ -2,8 +2,6 @@ package failures_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -11,18 +9,23 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
-	"github.com/outboxgen/outboxgen/examples/conformance/plain/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// backlog inserts n pending events with payloads of about size bytes, spread over all shards.
+// backlog inserts n pending events with payloads of about size bytes, spread over all shards, for the planner to know.
 func (w *world) backlog(n, size int) {
+	w.Helper()
+	w.insert(n, size)
+	w.exec(`ANALYZE outbox`)
+}
+
+// insert is backlog without the planner's knowledge.
+func (w *world) insert(n, size int) {
 	w.Helper()
 	w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
 		SELECT i % 16, gen_random_uuid(), 'thing.happened', 1, 'things', 'key ' || i % 480,
 			convert_to('{"entity":"' || repeat('x', $2::integer) || '","n":' || i || '}', 'UTF8'), 'application/json'
 		FROM generate_series(1, $1::integer) AS i`, n, size)
-	w.exec(`ANALYZE outbox`)
 }
 
 // watched is a store that notes what the relay asks of it and has in memory.
@@ -140,27 +143,4 @@ func startOf(reads []outbox.ShardRead, _ []int64) ([]outbox.ShardRead, []int64) 
 		reads[i].After = 0
 	}
 	return reads, nil
-}
-
-// readCost returns how many pages the server touches for a read.
-func (w *world) readCost(reads []outbox.ShardRead, known []int64) int {
-	w.Helper()
-	var shards, limits []int32
-	var afters []int64
-	for _, r := range reads {
-		shards, afters, limits = append(shards, r.Shard), append(afters, r.After), append(limits, int32(r.Limit))
-	}
-	// The parameters in the order of outboxdb.ReadShards.
-	text := query[string](w, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+outboxdb.ReadShards, shards, afters, limits, known, 1<<20)
-	var plans []struct {
-		Plan struct {
-			Hit  int `json:"Shared Hit Blocks"`
-			Read int `json:"Shared Read Blocks"`
-		}
-	}
-	w.must(json.Unmarshal([]byte(text), &plans))
-	if len(plans) != 1 {
-		w.Fatal(fmt.Sprint("no plan in ", text))
-	}
-	return plans[0].Plan.Hit + plans[0].Plan.Read
 }

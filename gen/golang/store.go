@@ -12,7 +12,7 @@ func (g *generator) storeSource() source {
 	declarations = append(declarations, g.deadLettersMethods()...)
 	declarations = append(declarations, listenerMethods()...)
 	declarations = append(declarations, g.inboxMethods()...)
-	declarations = append(declarations, unprepared()...)
+	declarations = append(declarations, g.planned()...)
 	declarations = append(declarations, g.messageFunction(), g.messagesFunction(), ownedColumns(), readColumns())
 	return source{name: "store.gen.go", declarations: declarations}
 }
@@ -46,14 +46,14 @@ func storeImplements() jen.Code {
 //
 //	// NewStore returns a store on pool, which remains the caller's to close.
 //	func NewStore(pool *pgxpool.Pool) *Store {
-//		return &Store{pool: pool, db: outboxdb.New(unprepared{pool})}
+//		return &Store{pool: pool, db: outboxdb.New(planned{pool})}
 //	}
 func (g *generator) newStore() jen.Code {
 	return comment("NewStore returns a store on pool, which remains the caller's to close.").Line().
 		Func().Id("NewStore").Params(poolParam()).Op("*").Id("Store").
 		Block(jen.Return(jen.Op("&").Id("Store").Values(
 			pair("pool", jen.Id("pool")),
-			pair("db", g.outboxdb("New").Call(jen.Id("unprepared").Values(jen.Id("pool")))),
+			pair("db", g.outboxdb("New").Call(jen.Id("planned").Values(jen.Id("pool")))),
 		)))
 }
 

@@ -59,7 +59,7 @@ func (g *generator) listDead() jen.Code {
 //
 //	// Replay implements outbox.DeadLetters.
 //	func (s *Store) Replay(ctx context.Context, ids ...outbox.ID) (int, error) {
-//		n, err := s.db.ReplayDead(ctx, ids)
+//		n, err := s.db.ReplayDead(ctx, texts(ids))
 //		if err != nil {
 //			return 0, fmt.Errorf("outbox: replay dead letters: %w", err)
 //		}
@@ -70,7 +70,7 @@ func changeDead(name, with, doing string, after jen.Code) jen.Code {
 	return method(name, "outbox.DeadLetters").Params(ctxParam(), jen.Id("ids").Op("...").Add(outbox("ID"))).
 		Add(countResults()).
 		Block(
-			assign("n", query(with, jen.Id("ids"))),
+			assign("n", query(with, jen.Id("texts").Call(jen.Id("ids")))),
 			ifFailed(failure(doing), jen.Lit(0)),
 			after,
 			returnCount(),

@@ -19,17 +19,39 @@ func (g *generator) readerMethods() []jen.Code {
 //		if err != nil {
 //			return nil, fmt.Errorf("outbox: read: %w", err)
 //		}
-//		return messages(rows)
+//		if !slices.ContainsFunc(rows, func(r outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
+//			return messages(rows)
+//		}
+//		large, err := s.db.ReadLarge(ctx, outboxdb.ReadLargeParams{
+//			…
+//		})
+//		if err != nil {
+//			return nil, fmt.Errorf("outbox: read large events: %w", err)
+//		}
+//		return messages(large)
 //	}
 func (g *generator) read() jen.Code {
-	params := g.outboxdb("ReadShardsParams").Add(valueLines(
-		shardReadPairs(),
-		jen.List(pair("Known", jen.Id("known")), pair("MaxBytes", jen.Int64().Call(jen.Id("maxBytes")))),
-	))
+	params := func(query string) jen.Code {
+		return g.outboxdb(query + "Params").Add(valueLines(
+			shardReadPairs(),
+			jen.List(pair("Known", jen.Id("known")), pair("MaxBytes", jen.Int64().Call(jen.Id("maxBytes")))),
+		))
+	}
+	leftOut := jen.Func().Params(jen.Id("r").Add(g.outboxdb("ReadShardsRow"))).Bool().
+		Add(shortBody(jen.Return(selector("r", "Payload").Op("==").Nil())))
 	return method("Read", "outbox.Reader").
 		Params(ctxParam(), sliceParam("reads", "ShardRead"), jen.Id("known").Index().Int64(), jen.Id("maxBytes").Int()).
 		Add(messageResults()).
-		Block(append([]jen.Code{splitReads()}, readMessages("ReadShards", params, "outbox: read")...)...)
+		Block(
+			splitReads(),
+			assign("rows", query("ReadShards", params("ReadShards"))),
+			ifFailed(failure("outbox: read"), jen.Nil()),
+			jen.If(jen.Op("!").Qual("slices", "ContainsFunc").Call(jen.Id("rows"), leftOut)).
+				Block(jen.Return(jen.Id("messages").Call(jen.Id("rows")))),
+			assign("large", query("ReadLarge", params("ReadLarge"))),
+			ifFailed(failure("outbox: read large events"), jen.Nil()),
+			jen.Return(jen.Id("messages").Call(jen.Id("large"))),
+		)
 }
 
 // readDue makes:
@@ -205,7 +227,7 @@ func readColumns() jen.Code {
 //		return m, nil
 //	}
 func (g *generator) messageFunction() jen.Code {
-	return comment("message is what the relay makes of a row. The three reading queries return the same columns.").Line().
+	return comment("message is what the relay makes of a row. The four reading queries return the same columns.").Line().
 		Func().Id("message").Params(jen.Id("r").Add(g.outboxdb("ReadShardsRow"))).
 		Add(results(outbox("Message"), jen.Error())).
 		Block(
@@ -231,7 +253,7 @@ func (g *generator) messageFunction() jen.Code {
 
 // messagesFunction makes:
 //
-//	func messages[R outboxdb.ReadShardsRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []R) ([]outbox.Message, error) {
+//	func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []R) ([]outbox.Message, error) {
 //		out := make([]outbox.Message, len(rows))
 //		for i, r := range rows {
 //			m, err := message(outboxdb.ReadShardsRow(r))
@@ -244,7 +266,8 @@ func (g *generator) messageFunction() jen.Code {
 //	}
 func (g *generator) messagesFunction() jen.Code {
 	return jen.Func().Id("messages").
-		Types(jen.Id("R").Union(g.outboxdb("ReadShardsRow"), g.outboxdb("ReadDueRow"), g.outboxdb("ReadKeysRow"))).
+		Types(jen.Id("R").Union(
+			g.outboxdb("ReadShardsRow"), g.outboxdb("ReadLargeRow"), g.outboxdb("ReadDueRow"), g.outboxdb("ReadKeysRow"))).
 		Params(jen.Id("rows").Index().Id("R")).
 		Add(messageResults()).
 		Block(

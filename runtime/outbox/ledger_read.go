@@ -324,6 +324,9 @@ func (l *ledger) fly(lane *lane, m *Message, charged bool) {
 func (l *ledger) suspects(rows []Message, resumed bool) []*Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.anySuspect() {
+		return nil
+	}
 	var out []*Message
 	waiting := map[string]bool{}
 	for i := range rows {
@@ -342,6 +345,16 @@ func (l *ledger) suspects(rows []Message, resumed bool) []*Message {
 		out = append(out, m)
 	}
 	return out
+}
+
+// anySuspect reports whether a shard has events left to charge.
+func (l *ledger) anySuspect() bool {
+	for _, s := range l.shards {
+		if s.suspects > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // acceptDue takes in what a read of due events returned: the heads of held lanes, and events without a key.

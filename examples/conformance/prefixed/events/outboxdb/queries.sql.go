@@ -99,10 +99,10 @@ func (q *Queries) DeleteExpiredRelays(ctx context.Context) error {
 }
 
 const DiscardDead = `-- name: DiscardDead :execrows
-DELETE FROM "messaging"."app_outbox_dead" WHERE id = ANY ($1::uuid[])
+DELETE FROM "messaging"."app_outbox_dead" WHERE id = ANY (($1::text[])::uuid[])
 `
 
-func (q *Queries) DiscardDead(ctx context.Context, ids []uuid.UUID) (int64, error) {
+func (q *Queries) DiscardDead(ctx context.Context, ids []string) (int64, error) {
 	result, err := q.db.Exec(ctx, DiscardDead, ids)
 	if err != nil {
 		return 0, err
@@ -359,6 +359,19 @@ func (q *Queries) MoveEventsToSent(ctx context.Context, arg MoveEventsToSentPara
 	return result.RowsAffected(), nil
 }
 
+const PlanAsMeant = `-- name: PlanAsMeant :exec
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_bitmapscan', 'off', true),
+       set_config('enable_sort', 'off', true), set_config('jit', 'off', true)
+`
+
+// Planning: sent ahead of each statement that does not run in a transaction of yours, in one transaction and round trip with it. How full the outbox is changes within
+// seconds, the server's statistics within minutes, and a plan that was made for an empty outbox reads a full one whole for each batch.
+// So statements are planned when they run, and read in the order of an index instead of sorting.
+func (q *Queries) PlanAsMeant(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, PlanAsMeant)
+	return err
+}
+
 const ReadDue = `-- name: ReadDue :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
        o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
@@ -443,8 +456,8 @@ FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::text[]) AS key, unnest($
              unnest($4::bigint[]) AS last, unnest($5::integer[]) AS lim) AS k
 CROSS JOIN LATERAL (
     SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "messaging"."app_outbox" p
-    WHERE p.shard = k.shard AND p.seq BETWEEN k.first AND k.last AND p.key = k.key
-    ORDER BY p.seq LIMIT k.lim
+    WHERE (p.shard, p.seq) >= (k.shard, k.first) AND (p.shard, p.seq) <= (k.shard, k.last) AND p.key = k.key
+    ORDER BY p.shard, p.seq LIMIT k.lim
 ) AS o
 `
 
@@ -516,25 +529,107 @@ func (q *Queries) ReadKeys(ctx context.Context, arg ReadKeysParams) ([]ReadKeysR
 	return items, nil
 }
 
-const ReadShards = `-- name: ReadShards :many
+const ReadLarge = `-- name: ReadLarge :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
        o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::bigint[]) AS after, unnest($3::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT e.xid, e.seq, e.shard, e.id, e.type, e.version, e.topic, e.key, e.payload, e.content_type, e.headers, e.causation_id, e.attempts, e.begun, e.available_at, e.last_error, e.created_at, sum(octet_length(e.payload)) OVER (ORDER BY e.seq ROWS UNBOUNDED PRECEDING) - octet_length(e.payload) AS bytes_before
+    SELECT e.xid, e.seq, e.shard, e.id, e.type, e.version, e.topic, e.key, e.payload, e.content_type, e.headers, e.causation_id, e.attempts, e.begun, e.available_at, e.last_error, e.created_at, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
+                - octet_length(e.payload) AS bytes_before
     FROM (SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "messaging"."app_outbox" p
-          WHERE p.shard = s.shard AND p.seq > s.after AND (p.seq = ANY ($4::bigint[])) IS NOT TRUE
-          ORDER BY p.seq LIMIT s.lim) AS e
+          WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND (p.seq = ANY ($4::bigint[])) IS NOT TRUE
+          ORDER BY p.shard, p.seq LIMIT s.lim) AS e
 ) AS o
 WHERE o.bytes_before < $5::bigint
 `
 
-type ReadShardsParams struct {
+type ReadLargeParams struct {
 	Shards   []int32
 	Afters   []int64
 	Limits   []int32
 	Known    []int64
 	MaxBytes int64
+}
+
+type ReadLargeRow struct {
+	Shard       int32
+	Seq         int64
+	ID          uuid.UUID
+	Type        string
+	Version     int32
+	Topic       string
+	Key         string
+	Payload     []byte
+	ContentType string
+	Headers     []byte
+	CausationID uuid.NullUUID
+	Attempts    int32
+	Begun       bool
+	Waiting     bool
+	CreatedAt   time.Time
+}
+
+// The same, cut off by bytes. To add them up costs more than to read them, so it is done only where payloads are large.
+func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]ReadLargeRow, error) {
+	rows, err := q.db.Query(ctx, ReadLarge,
+		arg.Shards,
+		arg.Afters,
+		arg.Limits,
+		arg.Known,
+		arg.MaxBytes,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadLargeRow
+	for rows.Next() {
+		var i ReadLargeRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.Seq,
+			&i.ID,
+			&i.Type,
+			&i.Version,
+			&i.Topic,
+			&i.Key,
+			&i.Payload,
+			&i.ContentType,
+			&i.Headers,
+			&i.CausationID,
+			&i.Attempts,
+			&i.Begun,
+			&i.Waiting,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadShards = `-- name: ReadShards :many
+SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key,
+       (CASE WHEN octet_length(o.payload) <= ($1::bigint) / s.lim THEN o.payload END)::bytea AS payload,
+       o.content_type, o.headers, o.causation_id, o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+FROM (SELECT unnest($2::integer[]) AS shard, unnest($3::bigint[]) AS after, unnest($4::integer[]) AS lim) AS s
+CROSS JOIN LATERAL (
+    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "messaging"."app_outbox" p
+    WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND (p.seq = ANY ($5::bigint[])) IS NOT TRUE
+    ORDER BY p.shard, p.seq LIMIT s.lim
+) AS o
+`
+
+type ReadShardsParams struct {
+	MaxBytes int64
+	Shards   []int32
+	Afters   []int64
+	Limits   []int32
+	Known    []int64
 }
 
 type ReadShardsRow struct {
@@ -555,14 +650,16 @@ type ReadShardsRow struct {
 	CreatedAt   time.Time
 }
 
-// Reading: no lock, nothing changed. The three queries return the same columns.
+// Reading: no lock, nothing changed. The four queries return the same columns. Comparing shard and seq as one leaves the planner a
+// single index to choose: with an equality it takes the one on seq, and reads all shards for each of them.
+// A payload beyond its share of the bytes is left out; ReadLarge is asked then.
 func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]ReadShardsRow, error) {
 	rows, err := q.db.Query(ctx, ReadShards,
+		arg.MaxBytes,
 		arg.Shards,
 		arg.Afters,
 		arg.Limits,
 		arg.Known,
-		arg.MaxBytes,
 	)
 	if err != nil {
 		return nil, err
@@ -646,12 +743,12 @@ func (q *Queries) RenewRelay(ctx context.Context, arg RenewRelayParams) (int64, 
 }
 
 const ReplayDead = `-- name: ReplayDead :execrows
-WITH replayed AS (DELETE FROM "messaging"."app_outbox_dead" d WHERE d.id = ANY ($1::uuid[]) RETURNING d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id, d.attempts, d.last_error, d.created_at, d.died_at)
+WITH replayed AS (DELETE FROM "messaging"."app_outbox_dead" d WHERE d.id = ANY (($1::text[])::uuid[]) RETURNING d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id, d.attempts, d.last_error, d.created_at, d.died_at)
 INSERT INTO "messaging"."app_outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at)
 SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at FROM replayed ORDER BY seq
 `
 
-func (q *Queries) ReplayDead(ctx context.Context, ids []uuid.UUID) (int64, error) {
+func (q *Queries) ReplayDead(ctx context.Context, ids []string) (int64, error) {
 	result, err := q.db.Exec(ctx, ReplayDead, ids)
 	if err != nil {
 		return 0, err

@@ -57,16 +57,38 @@ WHERE s.shard = given.shard AND s.fence = given.fence AND s.relay = @relay::uuid
 WITH released AS (UPDATE "outbox_shard" SET relay = NULL WHERE relay = @relay::uuid)
 DELETE FROM "outbox_relay" r WHERE r.relay = @relay::uuid;
 
+-- name: PlanAsMeant :exec
+-- Planning: sent ahead of each statement that does not run in a transaction of yours, in one transaction and round trip with it. How full the outbox is changes within
+-- seconds, the server's statistics within minutes, and a plan that was made for an empty outbox reads a full one whole for each batch.
+-- So statements are planned when they run, and read in the order of an index instead of sorting.
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_bitmapscan', 'off', true),
+       set_config('enable_sort', 'off', true), set_config('jit', 'off', true);
+
 -- name: ReadShards :many
--- Reading: no lock, nothing changed. The three queries return the same columns.
+-- Reading: no lock, nothing changed. The four queries return the same columns. Comparing shard and seq as one leaves the planner a
+-- single index to choose: with an equality it takes the one on seq, and reads all shards for each of them.
+-- A payload beyond its share of the bytes is left out; ReadLarge is asked then.
+SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key,
+       (CASE WHEN octet_length(o.payload) <= (@max_bytes::bigint) / s.lim THEN o.payload END)::bytea AS payload,
+       o.content_type, o.headers, o.causation_id, o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@afters::bigint[]) AS after, unnest(@limits::integer[]) AS lim) AS s
+CROSS JOIN LATERAL (
+    SELECT * FROM "outbox" p
+    WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND (p.seq = ANY (@known::bigint[])) IS NOT TRUE
+    ORDER BY p.shard, p.seq LIMIT s.lim
+) AS o;
+
+-- name: ReadLarge :many
+-- The same, cut off by bytes. To add them up costs more than to read them, so it is done only where payloads are large.
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
        o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
 FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@afters::bigint[]) AS after, unnest(@limits::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT e.*, sum(octet_length(e.payload)) OVER (ORDER BY e.seq ROWS UNBOUNDED PRECEDING) - octet_length(e.payload) AS bytes_before
+    SELECT e.*, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
+                - octet_length(e.payload) AS bytes_before
     FROM (SELECT * FROM "outbox" p
-          WHERE p.shard = s.shard AND p.seq > s.after AND (p.seq = ANY (@known::bigint[])) IS NOT TRUE
-          ORDER BY p.seq LIMIT s.lim) AS e
+          WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND (p.seq = ANY (@known::bigint[])) IS NOT TRUE
+          ORDER BY p.shard, p.seq LIMIT s.lim) AS e
 ) AS o
 WHERE o.bytes_before < @max_bytes::bigint;
 
@@ -87,8 +109,8 @@ FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@keys::text[]) AS key, 
              unnest(@tos::bigint[]) AS last, unnest(@limits::integer[]) AS lim) AS k
 CROSS JOIN LATERAL (
     SELECT * FROM "outbox" p
-    WHERE p.shard = k.shard AND p.seq BETWEEN k.first AND k.last AND p.key = k.key
-    ORDER BY p.seq LIMIT k.lim
+    WHERE (p.shard, p.seq) >= (k.shard, k.first) AND (p.shard, p.seq) <= (k.shard, k.last) AND p.key = k.key
+    ORDER BY p.shard, p.seq LIMIT k.lim
 ) AS o;
 
 -- name: MarkSequence :one
@@ -176,12 +198,12 @@ SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.con
 FROM "outbox_dead" d ORDER BY d.died_at, d.id LIMIT @count::integer;
 
 -- name: ReplayDead :execrows
-WITH replayed AS (DELETE FROM "outbox_dead" d WHERE d.id = ANY (@ids::uuid[]) RETURNING d.*)
+WITH replayed AS (DELETE FROM "outbox_dead" d WHERE d.id = ANY ((@ids::text[])::uuid[]) RETURNING d.*)
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at)
 SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at FROM replayed ORDER BY seq;
 
 -- name: DiscardDead :execrows
-DELETE FROM "outbox_dead" WHERE id = ANY (@ids::uuid[]);
+DELETE FROM "outbox_dead" WHERE id = ANY ((@ids::text[])::uuid[]);
 
 -- name: Maintain :exec
 -- Housekeeping and the doorbell.

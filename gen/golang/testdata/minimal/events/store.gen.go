@@ -14,6 +14,7 @@ import (
 	"github.com/outboxgen/outboxgen/examples/internal/goldens/minimal/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"slices"
 )
 
 // Store is the outbox and the inbox in PostgreSQL, for the relay and the consumers.
@@ -30,7 +31,7 @@ var (
 
 // NewStore returns a store on pool, which remains the caller's to close.
 func NewStore(pool *pgxpool.Pool) *Store {
-	return &Store{pool: pool, db: outboxdb.New(unprepared{pool})}
+	return &Store{pool: pool, db: outboxdb.New(planned{pool})}
 }
 
 // Doorbell implements outbox.Store.
@@ -115,7 +116,17 @@ func (s *Store) Read(ctx context.Context, reads []outbox.ShardRead, known []int6
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read: %w", err)
 	}
-	return messages(rows)
+	if !slices.ContainsFunc(rows, func(r outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
+		return messages(rows)
+	}
+	large, err := s.db.ReadLarge(ctx, outboxdb.ReadLargeParams{
+		Shards: shards, Afters: afters, Limits: limits,
+		Known: known, MaxBytes: int64(maxBytes),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: read large events: %w", err)
+	}
+	return messages(large)
 }
 
 // ReadDue implements outbox.Reader.
@@ -237,7 +248,7 @@ func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, e
 
 // Replay implements outbox.DeadLetters.
 func (s *Store) Replay(ctx context.Context, ids ...outbox.ID) (int, error) {
-	n, err := s.db.ReplayDead(ctx, ids)
+	n, err := s.db.ReplayDead(ctx, texts(ids))
 	if err != nil {
 		return 0, fmt.Errorf("outbox: replay dead letters: %w", err)
 	}
@@ -247,7 +258,7 @@ func (s *Store) Replay(ctx context.Context, ids ...outbox.ID) (int, error) {
 
 // Discard implements outbox.DeadLetters.
 func (s *Store) Discard(ctx context.Context, ids ...outbox.ID) (int, error) {
-	n, err := s.db.DiscardDead(ctx, ids)
+	n, err := s.db.DiscardDead(ctx, texts(ids))
 	if err != nil {
 		return 0, fmt.Errorf("outbox: discard dead letters: %w", err)
 	}
@@ -319,31 +330,73 @@ func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) 
 	return int(n), nil
 }
 
-// unprepared has each statement planned when it is executed. The outbox is empty at one moment and holds a
-// million events at the next, and a plan that was kept from the one is wrong for the other. It also works
-// behind a pooler that shares connections by transaction.
-type unprepared struct {
+// planned has each statement planned when it is executed, and as outboxdb.PlanAsMeant says, whatever plans
+// the pool's connections keep. That and the statement are one transaction and one round trip.
+type planned struct {
 	*pgxpool.Pool
 }
 
 // Exec implements outboxdb.DBTX.
-func (u unprepared) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	return u.Pool.Exec(ctx, sql, plannedNow(args)...)
+func (p planned) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	results := p.send(ctx, sql, args)
+	tag, err := results.Exec()
+	if ended := results.Close(); err == nil {
+		err = ended
+	}
+	return tag, err
 }
 
 // Query implements outboxdb.DBTX.
-func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return u.Pool.Query(ctx, sql, plannedNow(args)...)
+func (p planned) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	results := p.send(ctx, sql, args)
+	rows, err := results.Query()
+	if err != nil {
+		_ = results.Close()
+		return nil, err
+	}
+	return &plannedRows{Rows: rows, results: results}, nil
 }
 
-// QueryRow implements outboxdb.DBTX.
-func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return u.Pool.QueryRow(ctx, sql, plannedNow(args)...)
+func (p planned) send(ctx context.Context, sql string, args []any) pgx.BatchResults {
+	batch := &pgx.Batch{}
+	batch.Queue(outboxdb.PlanAsMeant)
+	batch.Queue(sql, args...)
+	results := p.Pool.SendBatch(ctx, batch)
+	_, _ = results.Exec() // where it fails, the statement fails with the same error
+	return results
 }
 
-func plannedNow(args []any) []any { return append([]any{pgx.QueryExecModeCacheDescribe}, args...) }
+// plannedRows end their transaction, and give its connection back, when they end.
+type plannedRows struct {
+	pgx.Rows
+	results pgx.BatchResults
+	ended   error
+}
 
-// message is what the relay makes of a row. The three reading queries return the same columns.
+// Next implements pgx.Rows.
+func (r *plannedRows) Next() bool {
+	more := r.Rows.Next()
+	if !more {
+		r.Close()
+	}
+	return more
+}
+
+// Close implements pgx.Rows.
+func (r *plannedRows) Close() {
+	r.Rows.Close()
+	r.ended = r.results.Close()
+}
+
+// Err implements pgx.Rows.
+func (r *plannedRows) Err() error {
+	if err := r.Rows.Err(); err != nil {
+		return err
+	}
+	return r.ended
+}
+
+// message is what the relay makes of a row. The four reading queries return the same columns.
 func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {
 	m := outbox.Message{
 		ID: r.ID, Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
@@ -359,7 +412,7 @@ func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {
 	return m, nil
 }
 
-func messages[R outboxdb.ReadShardsRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []R) ([]outbox.Message, error) {
+func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []R) ([]outbox.Message, error) {
 	out := make([]outbox.Message, len(rows))
 	for i, r := range rows {
 		m, err := message(outboxdb.ReadShardsRow(r))

@@ -1,0 +1,73 @@
+package failures_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events/outboxdb"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// TestAReadTouchesNothingButWhatItReturns holds for a planner that knows how full the outbox is, and for one that believes it to be empty.
+func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
+	t.Parallel()
+	for name, believe := range map[string]func(*world){
+		"analysed": func(w *world) { w.backlog(20_000, 100) },
+		"vacuumed while empty": func(w *world) {
+			w.exec(`ALTER TABLE outbox SET (autovacuum_enabled = off)`)
+			w.backlog(20_000, 100)
+			w.exec(`DELETE FROM outbox`)
+			w.exec(`VACUUM outbox`)
+			w.insert(20_000, 100)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			believe(w)
+			// Each event is a page, and so is each step down an index.
+			if cost, most := w.readCost(everyShard(20), nil), 16*(20+5); cost > most {
+				t.Errorf("a read of 20 events of each of 16 shards touches %d pages, want %d at most", cost, most)
+			}
+			if cost, most := w.readCost([]outbox.ShardRead{{Shard: 99, Limit: 1000}}, nil), 10; cost > most {
+				t.Errorf("a read of an empty shard touches %d pages, want %d at most", cost, most)
+			}
+		})
+	}
+}
+
+func everyShard(limit int) (reads []outbox.ShardRead) {
+	for shard := range int32(16) {
+		reads = append(reads, outbox.ShardRead{Shard: shard, Limit: limit})
+	}
+	return reads
+}
+
+// readCost returns how many pages the server touches for a read as the store makes it.
+func (w *world) readCost(reads []outbox.ShardRead, known []int64) int {
+	w.Helper()
+	var shards, limits []int32
+	var afters []int64
+	for _, r := range reads {
+		shards, afters, limits = append(shards, r.Shard), append(afters, r.After), append(limits, int32(r.Limit))
+	}
+	tx := w.begin()
+	_, err := tx.Exec(w.Context(), outboxdb.PlanAsMeant)
+	w.must(err)
+	var text []byte
+	// The parameters in the order of outboxdb.ReadShards.
+	w.must(tx.QueryRow(w.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+outboxdb.ReadShards,
+		int64(1<<20), shards, afters, limits, known).Scan(&text))
+	w.must(tx.Rollback(w.Context()))
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	w.must(json.Unmarshal(text, &plans))
+	if len(plans) != 1 {
+		w.Fatalf("no plan in %s", text)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
