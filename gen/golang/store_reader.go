@@ -19,7 +19,7 @@ func (g *generator) readerMethods() []jen.Code {
 //		if err != nil {
 //			return nil, fmt.Errorf("outbox: read: %w", err)
 //		}
-//		if !slices.ContainsFunc(rows, func(r outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
+//		if !slices.ContainsFunc(rows, func(r *outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
 //			return messages(rows)
 //		}
 //		large, err := s.db.ReadLarge(ctx, outboxdb.ReadLargeParams{
@@ -37,7 +37,7 @@ func (g *generator) read() jen.Code {
 			jen.List(pair("Known", jen.Id("known")), pair("MaxBytes", jen.Int64().Call(jen.Id("maxBytes")))),
 		))
 	}
-	leftOut := jen.Func().Params(jen.Id("r").Add(g.outboxdb("ReadShardsRow"))).Bool().
+	leftOut := jen.Func().Params(jen.Id("r").Op("*").Add(g.outboxdb("ReadShardsRow"))).Bool().
 		Add(shortBody(jen.Return(selector("r", "Payload").Op("==").Nil())))
 	return method("Read", "outbox.Reader").
 		Params(ctxParam(), sliceParam("reads", "ShardRead"), jen.Id("known").Index().Int64(), jen.Id("maxBytes").Int()).
@@ -253,10 +253,10 @@ func (g *generator) messageFunction() jen.Code {
 
 // messagesFunction makes:
 //
-//	func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []R) ([]outbox.Message, error) {
+//	func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) ([]outbox.Message, error) {
 //		out := make([]outbox.Message, len(rows))
 //		for i, r := range rows {
-//			m, err := message(outboxdb.ReadShardsRow(r))
+//			m, err := message(outboxdb.ReadShardsRow(*r))
 //			if err != nil {
 //				return nil, err
 //			}
@@ -268,12 +268,12 @@ func (g *generator) messagesFunction() jen.Code {
 	return jen.Func().Id("messages").
 		Types(jen.Id("R").Union(
 			g.outboxdb("ReadShardsRow"), g.outboxdb("ReadLargeRow"), g.outboxdb("ReadDueRow"), g.outboxdb("ReadKeysRow"))).
-		Params(jen.Id("rows").Index().Id("R")).
+		Params(jen.Id("rows").Index().Op("*").Id("R")).
 		Add(messageResults()).
 		Block(
 			makeSlice("out", outbox("Message")),
 			eachRow(
-				assign("m", jen.Id("message").Call(g.outboxdb("ReadShardsRow").Call(jen.Id("r")))),
+				assign("m", jen.Id("message").Call(g.outboxdb("ReadShardsRow").Call(jen.Op("*").Id("r")))),
 				ifFailed(jen.Err(), jen.Nil()),
 				jen.Id("out").Index(jen.Id("i")).Op("=").Id("m"),
 			),

@@ -31,12 +31,16 @@ func (l *ledger) enqueue(lane *lane) {
 	l.wake.Signal()
 }
 
-// take waits for an event to publish; nil is the end.
-func (l *ledger) take() *event {
+// take takes in how the attempt at ended went, unless that is nil, and waits for an event to publish; nil is the end.
+func (l *ledger) take(ended *event, err error) *event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !l.closed {
-		if e := l.next(time.Now()); e != nil {
+	now := time.Now()
+	if ended != nil {
+		l.finish(ended, err, now)
+	}
+	for ; !l.closed; now = time.Now() {
+		if e := l.next(now); e != nil {
 			return e
 		}
 		l.wake.Wait()
@@ -86,8 +90,6 @@ func (l *ledger) pop() (_ *lane, lone bool) {
 
 // finish takes in the end of an attempt. A time-out is the broker's trouble where nothing else has got through meanwhile.
 func (l *ledger) finish(e *event, err error, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	e.lane.out = false
 	b := l.topics[e.Topic]
 	unreachable := errors.Is(err, ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) && e.since == l.successes

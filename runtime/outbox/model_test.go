@@ -312,16 +312,22 @@ func (m *model) finish(t *rapid.T) {
 	switch rapid.SampledFrom([]string{"ok", "ok", "ok", "refused", "permanent", "unreachable", "timeout"}).Draw(t, "result") {
 	case "ok":
 		m.wasPublished(t, e)
-		m.ledger.finish(e, nil, m.now)
+		m.report(e, nil)
 	case "refused":
-		m.ledger.finish(e, errors.New("refused"), m.now)
+		m.report(e, errors.New("refused"))
 	case "permanent":
-		m.ledger.finish(e, Permanent(errors.New("never")), m.now)
+		m.report(e, Permanent(errors.New("never")))
 	case "unreachable":
-		m.ledger.finish(e, Unreachable(errors.New("gone")), m.now)
+		m.report(e, Unreachable(errors.New("gone")))
 	default:
-		m.ledger.finish(e, context.DeadlineExceeded, m.now)
+		m.report(e, context.DeadlineExceeded)
 	}
+}
+
+func (m *model) report(e *event, err error) {
+	m.ledger.mu.Lock()
+	defer m.ledger.mu.Unlock()
+	m.ledger.finish(e, err, m.now)
 }
 
 func (m *model) wasPublished(t *rapid.T, e *event) {

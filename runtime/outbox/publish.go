@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
 // publish is a worker: it publishes one event after the other, until the ledger is drained.
 func (s *session) publish(life context.Context) {
-	for e := s.ledger.take(); e != nil; e = s.ledger.take() {
-		err := s.attempt(life, e)
-		s.ledger.finish(e, err, time.Now())
+	for e := s.ledger.take(nil, nil); e != nil; {
+		e = s.ledger.take(e, s.attempt(life, e))
 	}
 }
 

@@ -116,7 +116,7 @@ func (s *Store) Read(ctx context.Context, reads []outbox.ShardRead, known []int6
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read: %w", err)
 	}
-	if !slices.ContainsFunc(rows, func(r outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
+	if !slices.ContainsFunc(rows, func(r *outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
 		return messages(rows)
 	}
 	large, err := s.db.ReadLarge(ctx, outboxdb.ReadLargeParams{
@@ -412,10 +412,10 @@ func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {
 	return m, nil
 }
 
-func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []R) ([]outbox.Message, error) {
+func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) ([]outbox.Message, error) {
 	out := make([]outbox.Message, len(rows))
 	for i, r := range rows {
-		m, err := message(outboxdb.ReadShardsRow(r))
+		m, err := message(outboxdb.ReadShardsRow(*r))
 		if err != nil {
 			return nil, err
 		}

@@ -33,11 +33,11 @@ type ClaimEventRow struct {
 
 // Inbox: in the handler's transaction.
 // A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
-func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (ClaimEventRow, error) {
+func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
 	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer)
 	var i ClaimEventRow
 	err := row.Scan(&i.Locked, &i.Fresh)
-	return i, err
+	return &i, err
 }
 
 const CountRelaysAndShards = `-- name: CountRelaysAndShards :one
@@ -50,11 +50,11 @@ type CountRelaysAndShardsRow struct {
 	Shards int64
 }
 
-func (q *Queries) CountRelaysAndShards(ctx context.Context) (CountRelaysAndShardsRow, error) {
+func (q *Queries) CountRelaysAndShards(ctx context.Context) (*CountRelaysAndShardsRow, error) {
 	row := q.db.QueryRow(ctx, CountRelaysAndShards)
 	var i CountRelaysAndShardsRow
 	err := row.Scan(&i.Relays, &i.Shards)
-	return i, err
+	return &i, err
 }
 
 const DeleteEvents = `-- name: DeleteEvents :execrows
@@ -210,13 +210,13 @@ type ListDeadRow struct {
 }
 
 // Dead letters: for operators.
-func (q *Queries) ListDead(ctx context.Context, count int32) ([]ListDeadRow, error) {
+func (q *Queries) ListDead(ctx context.Context, count int32) ([]*ListDeadRow, error) {
 	rows, err := q.db.Query(ctx, ListDead, count)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListDeadRow
+	var items []*ListDeadRow
 	for rows.Next() {
 		var i ListDeadRow
 		if err := rows.Scan(
@@ -238,7 +238,7 @@ func (q *Queries) ListDead(ctx context.Context, count int32) ([]ListDeadRow, err
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -271,11 +271,11 @@ type MarkSequenceRow struct {
 }
 
 // The sequence is read first, then a transaction id is taken: every event up to seq belongs to a transaction below it.
-func (q *Queries) MarkSequence(ctx context.Context) (MarkSequenceRow, error) {
+func (q *Queries) MarkSequence(ctx context.Context) (*MarkSequenceRow, error) {
 	row := q.db.QueryRow(ctx, MarkSequence)
 	var i MarkSequenceRow
 	err := row.Scan(&i.Seq, &i.Xid)
-	return i, err
+	return &i, err
 }
 
 const MoveEventsToDead = `-- name: MoveEventsToDead :execrows
@@ -408,7 +408,7 @@ type ReadDueRow struct {
 	CreatedAt   time.Time
 }
 
-func (q *Queries) ReadDue(ctx context.Context, arg ReadDueParams) ([]ReadDueRow, error) {
+func (q *Queries) ReadDue(ctx context.Context, arg ReadDueParams) ([]*ReadDueRow, error) {
 	rows, err := q.db.Query(ctx, ReadDue,
 		arg.Shards,
 		arg.Afters,
@@ -419,7 +419,7 @@ func (q *Queries) ReadDue(ctx context.Context, arg ReadDueParams) ([]ReadDueRow,
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadDueRow
+	var items []*ReadDueRow
 	for rows.Next() {
 		var i ReadDueRow
 		if err := rows.Scan(
@@ -441,7 +441,7 @@ func (q *Queries) ReadDue(ctx context.Context, arg ReadDueParams) ([]ReadDueRow,
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -487,7 +487,7 @@ type ReadKeysRow struct {
 	CreatedAt   time.Time
 }
 
-func (q *Queries) ReadKeys(ctx context.Context, arg ReadKeysParams) ([]ReadKeysRow, error) {
+func (q *Queries) ReadKeys(ctx context.Context, arg ReadKeysParams) ([]*ReadKeysRow, error) {
 	rows, err := q.db.Query(ctx, ReadKeys,
 		arg.Shards,
 		arg.Keys,
@@ -499,7 +499,7 @@ func (q *Queries) ReadKeys(ctx context.Context, arg ReadKeysParams) ([]ReadKeysR
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadKeysRow
+	var items []*ReadKeysRow
 	for rows.Next() {
 		var i ReadKeysRow
 		if err := rows.Scan(
@@ -521,7 +521,7 @@ func (q *Queries) ReadKeys(ctx context.Context, arg ReadKeysParams) ([]ReadKeysR
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -570,7 +570,7 @@ type ReadLargeRow struct {
 }
 
 // The same, cut off by bytes. To add them up costs more than to read them, so it is done only where payloads are large.
-func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]ReadLargeRow, error) {
+func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]*ReadLargeRow, error) {
 	rows, err := q.db.Query(ctx, ReadLarge,
 		arg.Shards,
 		arg.Afters,
@@ -582,7 +582,7 @@ func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]ReadLar
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadLargeRow
+	var items []*ReadLargeRow
 	for rows.Next() {
 		var i ReadLargeRow
 		if err := rows.Scan(
@@ -604,7 +604,7 @@ func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]ReadLar
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -653,7 +653,7 @@ type ReadShardsRow struct {
 // Reading: no lock, nothing changed. The four queries return the same columns. Comparing shard and seq as one leaves the planner a
 // single index to choose: with an equality it takes the one on seq, and reads all shards for each of them.
 // A payload beyond its share of the bytes is left out; ReadLarge is asked then.
-func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]ReadShardsRow, error) {
+func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]*ReadShardsRow, error) {
 	rows, err := q.db.Query(ctx, ReadShards,
 		arg.MaxBytes,
 		arg.Shards,
@@ -665,7 +665,7 @@ func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]ReadS
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadShardsRow
+	var items []*ReadShardsRow
 	for rows.Next() {
 		var i ReadShardsRow
 		if err := rows.Scan(
@@ -687,7 +687,7 @@ func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]ReadS
 		); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -842,19 +842,19 @@ type TakeShardsRow struct {
 
 // An owner without a row is gone: whoever deletes the row has seen that the lease had ended, and locked it. A shard that has changed
 // hands since the statement began has another fence, and is left alone: its owner's row might not be visible yet.
-func (q *Queries) TakeShards(ctx context.Context, arg TakeShardsParams) ([]TakeShardsRow, error) {
+func (q *Queries) TakeShards(ctx context.Context, arg TakeShardsParams) ([]*TakeShardsRow, error) {
 	rows, err := q.db.Query(ctx, TakeShards, arg.Relay, arg.Held, arg.Count)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []TakeShardsRow
+	var items []*TakeShardsRow
 	for rows.Next() {
 		var i TakeShardsRow
 		if err := rows.Scan(&i.Shard, &i.Fence, &i.Suspect); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, &i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -874,9 +874,9 @@ type TakeSnapshotRow struct {
 	InProgress []int64
 }
 
-func (q *Queries) TakeSnapshot(ctx context.Context) (TakeSnapshotRow, error) {
+func (q *Queries) TakeSnapshot(ctx context.Context) (*TakeSnapshotRow, error) {
 	row := q.db.QueryRow(ctx, TakeSnapshot)
 	var i TakeSnapshotRow
 	err := row.Scan(&i.Xmin, &i.Xmax, &i.InProgress)
-	return i, err
+	return &i, err
 }
