@@ -25,6 +25,7 @@ var (
 		"io":            "io",
 		"log/slog":      "slog",
 		"regexp":        "regexp",
+		"slices":        "slices",
 		"strconv":       "strconv",
 		"time":          "time",
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +15,6 @@ import (
 	"github.com/outboxgen/outboxgen/examples/internal/goldens/empty/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
-	"slices"
 )
 
 // Store is the outbox and the inbox in PostgreSQL, for the relay and the consumers.
