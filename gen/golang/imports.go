@@ -33,6 +33,7 @@ var (
 		uuidPath:    "uuid",
 		pgxPath:     "pgx",
 		pgconnPath:  "pgconn",
+		pgtypePath:  "pgtype",
 		pgxpoolPath: "pgxpool",
 		outboxPath:  "outbox",
 		inboxPath:   "inbox",
@@ -44,6 +45,7 @@ const (
 	uuidPath    = "github.com/google/uuid"
 	pgxPath     = "github.com/jackc/pgx/v5"
 	pgconnPath  = "github.com/jackc/pgx/v5/pgconn"
+	pgtypePath  = "github.com/jackc/pgx/v5/pgtype"
 	pgxpoolPath = "github.com/jackc/pgx/v5/pgxpool"
 	runtimePath = "github.com/outboxgen/outboxgen/runtime"
 	outboxPath  = runtimePath + "/outbox"
@@ -58,6 +60,7 @@ func inbox(name string) *jen.Statement   { return jen.Qual(inboxPath, name) }
 func payload(name string) *jen.Statement { return jen.Qual(payloadPath, name) }
 func uuid(name string) *jen.Statement    { return jen.Qual(uuidPath, name) }
 func pgx(name string) *jen.Statement     { return jen.Qual(pgxPath, name) }
+func pgtype(name string) *jen.Statement  { return jen.Qual(pgtypePath, name) }
 func pgconn(name string) *jen.Statement  { return jen.Qual(pgconnPath, name) }
 func pgxpool(name string) *jen.Statement { return jen.Qual(pgxpoolPath, name) }
 

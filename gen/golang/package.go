@@ -16,12 +16,12 @@ func (g *generator) packageSource() source {
 			"Its enqueue functions make an event part of a transaction. Its Store serves the relay, which publishes what was committed, " +
 				"and the consumers, which apply what a broker delivers.",
 		},
-		declarations: []jen.Code{handshake(), g.constants(), doorbell(), enqueueAll(), g.enqueue()},
+		declarations: []jen.Code{handshake(), g.constants(), doorbell(), enqueueAll(), enqueue()},
 	}
 	if len(g.catalogue.Events) > 0 {
-		s.declarations = append(s.declarations, enqueueOne(), g.queueOne())
+		s.declarations = append(s.declarations, enqueueOne(), queueOne())
 	}
-	s.declarations = append(s.declarations, g.insertParams(), texts())
+	s.declarations = append(s.declarations, g.insert(), g.queue(), g.copyParams(), pgUUIDFunction())
 	return s
 }
 
@@ -101,8 +101,8 @@ func doorbell() jen.Code {
 //		return enqueue(ctx, tx, events)
 //	}
 func enqueueAll() jen.Code {
-	return comment("Enqueue records events in the outbox as part of tx, in their order and in one statement: they are published if and only "+
-		"if tx commits. On an error nothing was recorded; where the database has refused, tx must be rolled back.").Line().
+	return comment("Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx commits. "+
+		" On an error nothing was recorded; where the database has refused, tx must be rolled back.").Line().
 		Func().Id("Enqueue").Params(ctxParam(), txParam(), jen.Id("events").Op("...").Add(outbox("Event"))).
 		Add(results(jen.Index().Add(outbox("ID")), jen.Error())).
 		Block(jen.Return(jen.Id("enqueue").Call(jen.Id("ctx"), jen.Id("tx"), jen.Id("events"))))
@@ -115,24 +115,22 @@ func enqueueAll() jen.Code {
 //		if err != nil {
 //			return nil, err
 //		}
-//		if err := outboxdb.New(tx).InsertEvents(ctx, insertParams(rows)); err != nil {
+//		if err := insert(ctx, tx, rows); err != nil {
 //			return nil, fmt.Errorf("outbox: enqueue: %w", err)
 //		}
 //		doorbell.Ring()
-//		return rows.IDs, nil
+//		return outbox.IDs(rows), nil
 //	}
-func (g *generator) enqueue() jen.Code {
-	insert := g.outboxdb("New").Call(jen.Id("tx")).Dot("InsertEvents").
-		Call(jen.Id("ctx"), jen.Id("insertParams").Call(jen.Id("rows")))
+func enqueue() jen.Code {
 	return jen.Func().Id("enqueue").
 		Params(ctxParam(), txParam(), jen.Id("events").Index().Add(outbox("Event")), optionsParam()).
 		Add(results(jen.Index().Add(outbox("ID")), jen.Error())).
 		Block(
 			assign("rows", encode(jen.Id("events"))),
 			ifFailed(jen.Err(), jen.Nil()),
-			try(insert, failure("outbox: enqueue"), jen.Nil()),
+			try(jen.Id("insert").Call(jen.Id("ctx"), jen.Id("tx"), jen.Id("rows")), failure("outbox: enqueue"), jen.Nil()),
 			ring(),
-			jen.Return(selector("rows", "IDs"), jen.Nil()),
+			jen.Return(outbox("IDs").Call(jen.Id("rows")), jen.Nil()),
 		)
 }
 
@@ -175,29 +173,21 @@ func enqueueOne() jen.Code {
 //		if err != nil {
 //			return outbox.ID{}, err
 //		}
-//		p := insertParams(rows)
-//		batch.Queue(
-//			outboxdb.InsertEvents,
-//			p.Shards, …
-//		)
+//		queue(batch, rows[0])
 //		doorbell.Ring()
-//		return rows.IDs[0], nil
+//		return rows[0].ID, nil
 //	}
-func (g *generator) queueOne() jen.Code {
+func queueOne() jen.Code {
+	first := jen.Id("rows").Index(jen.Lit(0))
 	return jen.Func().Id("queueOne").
 		Params(ctxParam(), batchParam(), eventParam(), optionListParam()).
 		Add(results(outbox("ID"), jen.Error())).
 		Block(
 			assign("rows", encode(justE())),
 			ifFailed(jen.Err(), outbox("ID").Values()),
-			jen.Id("p").Op(":=").Id("insertParams").Call(jen.Id("rows")),
-			selector("batch", "Queue").Add(argumentLines(
-				g.outboxdb("InsertEvents"),
-				jen.List(selector("p", "Shards"), selector("p", "Ids"), selector("p", "Types"), selector("p", "Versions"), selector("p", "Topics")),
-				jen.List(selector("p", "Keys"), selector("p", "Payloads"), selector("p", "ContentTypes"), selector("p", "Headers"), selector("p", "CausationIds")),
-			)),
+			jen.Id("queue").Call(jen.Id("batch"), first.Clone()),
 			ring(),
-			jen.Return(selector("rows", "IDs").Index(jen.Lit(0)), jen.Nil()),
+			jen.Return(first.Clone().Dot("ID"), jen.Nil()),
 		)
 }
 
@@ -216,47 +206,85 @@ func optionListParam() jen.Code { return jen.Id("opts").Index().Add(outbox("Enqu
 //	[]outbox.Event{e}
 func justE() jen.Code { return jen.Index().Add(outbox("Event")).Values(jen.Id("e")) }
 
-// insertParams makes:
+// insert makes:
 //
-//	func insertParams(r outbox.Rows) outboxdb.InsertEventsParams {
-//		return outboxdb.InsertEventsParams{
-//			Ids: texts(r.IDs), Shards: r.Shards, …
+//	func insert(ctx context.Context, tx pgx.Tx, rows []outbox.Row) error {
+//		if len(rows) < outbox.Many {
+//			batch := &pgx.Batch{}
+//			for _, r := range rows {
+//				queue(batch, r)
+//			}
+//			return tx.SendBatch(ctx, batch).Close()
+//		}
+//		params := make([]outboxdb.CopyEventsParams, len(rows))
+//		for i, r := range rows {
+//			params[i] = copyParams(r)
+//		}
+//		_, err := outboxdb.New(tx).CopyEvents(ctx, params)
+//		return err
+//	}
+func (g *generator) insert() jen.Code {
+	return jen.Func().Id("insert").Params(ctxParam(), txParam(), jen.Id("rows").Index().Add(outbox("Row"))).Error().Block(
+		jen.If(jen.Len(jen.Id("rows")).Op("<").Add(outbox("Many"))).Block(
+			jen.Id("batch").Op(":=").Op("&").Add(pgx("Batch")).Values(),
+			each("r", "rows", jen.Id("queue").Call(jen.Id("batch"), jen.Id("r"))),
+			jen.Return(selector("tx", "SendBatch").Call(jen.Id("ctx"), jen.Id("batch")).Dot("Close").Call()),
+		),
+		makeSlice("params", g.outboxdb("CopyEventsParams")),
+		eachRow(jen.Id("params").Index(jen.Id("i")).Op("=").Id("copyParams").Call(jen.Id("r"))),
+		jen.List(jen.Id("_"), jen.Err()).Op(":=").Add(g.outboxdb("New")).Call(jen.Id("tx")).Dot("CopyEvents").
+			Call(jen.Id("ctx"), jen.Id("params")),
+		jen.Return(jen.Err()),
+	)
+}
+
+// queue makes:
+//
+//	func queue(batch *pgx.Batch, r outbox.Row) {
+//		batch.Queue(
+//			outboxdb.InsertEvent,
+//			r.Shard, pgUUID(r.ID), …
+//		)
+//	}
+func (g *generator) queue() jen.Code {
+	return jen.Func().Id("queue").Params(batchParam(), jen.Id("r").Add(outbox("Row"))).Block(
+		selector("batch", "Queue").Add(argumentLines(
+			g.outboxdb("InsertEvent"),
+			jen.List(selector("r", "Shard"), pgUUID(selector("r", "ID")), selector("r", "Type"), selector("r", "Version"), selector("r", "Topic"), selector("r", "Key")),
+			jen.List(selector("r", "Payload"), selector("r", "ContentType"), selector("r", "Headers"), pgUUID(selector("r", "CausationID"))),
+		)),
+	)
+}
+
+// copyParams makes:
+//
+//	func copyParams(r outbox.Row) outboxdb.CopyEventsParams {
+//		return outboxdb.CopyEventsParams{
+//			Shard: r.Shard, ID: pgUUID(r.ID), …
 //		}
 //	}
-func (g *generator) insertParams() jen.Code {
-	return jen.Func().Id("insertParams").Params(jen.Id("r").Add(outbox("Rows"))).Add(g.outboxdb("InsertEventsParams")).
-		Block(jen.Return(g.outboxdb("InsertEventsParams").Add(valueLines(
-			jen.List(pair("Ids", textsOf("r", "IDs")), sameNamed("r", "Shards", "Types", "Versions", "Topics", "Keys")),
-			sameNamed("r", "Payloads", "ContentTypes", "Headers"),
-			pair("CausationIds", textsOf("r", "CausationIDs")),
+func (g *generator) copyParams() jen.Code {
+	return jen.Func().Id("copyParams").Params(jen.Id("r").Add(outbox("Row"))).Add(g.outboxdb("CopyEventsParams")).
+		Block(jen.Return(g.outboxdb("CopyEventsParams").Add(valueLines(
+			jen.List(sameNamed("r", "Shard"), pair("ID", pgUUID(selector("r", "ID"))), sameNamed("r", "Type", "Version", "Topic", "Key")),
+			jen.List(sameNamed("r", "Payload", "ContentType", "Headers"), pair("CausationID", pgUUID(selector("r", "CausationID")))),
 		))))
 }
 
-// textsOf makes:
+// pgUUID makes:
 //
-//	texts(r.IDs)
-func textsOf(first string, rest ...string) jen.Code {
-	return jen.Id("texts").Call(selector(first, rest...))
-}
+//	pgUUID(relay)
+func pgUUID(id jen.Code) jen.Code { return jen.Id("pgUUID").Call(id) }
 
-// texts makes:
+// pgUUIDFunction makes:
 //
-//	// texts returns ids as text, which pgx can send in each of its modes.
-//	func texts(ids []outbox.ID) []string {
-//		list := make([]string, len(ids))
-//		for i, id := range ids {
-//			list[i] = id.String()
-//		}
-//		return list
-//	}
-func texts() jen.Code {
-	strings := jen.Index().String()
-	return comment("texts returns ids as text, which pgx can send in each of its modes.").Line().
-		Func().Id("texts").Params(jen.Id("ids").Index().Add(outbox("ID"))).Add(strings).Block(
-		jen.Id("list").Op(":=").Make(strings, jen.Len(jen.Id("ids"))),
-		jen.For(jen.List(jen.Id("i"), jen.Id("id")).Op(":=").Range().Id("ids")).Block(
-			jen.Id("list").Index(jen.Id("i")).Op("=").Id("id").Dot("String").Call(),
-		),
-		jen.Return(jen.Id("list")),
-	)
+//	// pgUUID is the form in which pgx sends an id fastest. The zero ID is NULL.
+//	func pgUUID(id outbox.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != outbox.ID{}} }
+func pgUUIDFunction() jen.Code {
+	return comment("pgUUID is the form in which pgx sends an id fastest. The zero ID is NULL.").Line().
+		Func().Id("pgUUID").Params(jen.Id("id").Add(outbox("ID"))).Add(pgtype("UUID")).
+		Add(shortBody(jen.Return(pgtype("UUID").Values(
+			pair("Bytes", jen.Id("id")),
+			pair("Valid", jen.Id("id").Op("!=").Add(outbox("ID")).Values()),
+		))))
 }

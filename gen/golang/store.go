@@ -13,7 +13,7 @@ func (g *generator) storeSource() source {
 	declarations = append(declarations, listenerMethods()...)
 	declarations = append(declarations, g.inboxMethods()...)
 	declarations = append(declarations, g.planned()...)
-	declarations = append(declarations, g.messageFunction(), g.messagesFunction(), ownedColumns(), readColumns())
+	declarations = append(declarations, g.messageFunction(), g.messagesFunction(), ownedColumns(), readColumns(), texts())
 	return source{name: "store.gen.go", declarations: declarations}
 }
 

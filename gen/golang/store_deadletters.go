@@ -76,3 +76,25 @@ func changeDead(name, with, doing string, after jen.Code) jen.Code {
 			returnCount(),
 		)
 }
+
+// texts makes:
+//
+//	// texts returns ids as text, which pgx can send in each of its modes.
+//	func texts(ids []outbox.ID) []string {
+//		list := make([]string, len(ids))
+//		for i, id := range ids {
+//			list[i] = id.String()
+//		}
+//		return list
+//	}
+func texts() jen.Code {
+	strings := jen.Index().String()
+	return comment("texts returns ids as text, which pgx can send in each of its modes.").Line().
+		Func().Id("texts").Params(jen.Id("ids").Index().Add(outbox("ID"))).Add(strings).Block(
+		jen.Id("list").Op(":=").Make(strings, jen.Len(jen.Id("ids"))),
+		jen.For(jen.List(jen.Id("i"), jen.Id("id")).Op(":=").Range().Id("ids")).Block(
+			jen.Id("list").Index(jen.Id("i")).Op("=").Id("id").Dot("String").Call(),
+		),
+		jen.Return(jen.Id("list")),
+	)
+}

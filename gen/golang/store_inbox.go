@@ -41,7 +41,7 @@ func inTx() jen.Code {
 //
 //	// Claim implements inbox.Store.
 //	func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event outbox.ID) (inbox.Claim, error) {
-//		c, err := s.db.WithTx(tx).ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: event, Consumer: consumer})
+//		c, err := s.db.WithTx(tx).ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: pgUUID(event), Consumer: consumer})
 //		switch {
 //		case err != nil:
 //			return 0, fmt.Errorf("inbox: claim: %w", err)
@@ -54,7 +54,7 @@ func inTx() jen.Code {
 //		}
 //	}
 func (g *generator) claim() jen.Code {
-	params := g.params("ClaimEvent", pair("EventID", jen.Id("event")), pair("Consumer", jen.Id("consumer")))
+	params := g.params("ClaimEvent", pair("EventID", pgUUID(jen.Id("event"))), pair("Consumer", jen.Id("consumer")))
 	answer := func(name string) jen.Code { return jen.Return(inbox(name), jen.Nil()) }
 	return method("Claim", "inbox.Store").
 		Params(ctxParam(), txParam(), jen.Id("consumer").String(), jen.Id("event").Add(outbox("ID"))).
@@ -74,7 +74,7 @@ func (g *generator) claim() jen.Code {
 //
 //	// Redispatch implements inbox.Store.
 //	func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) (int, error) {
-//		n, err := s.db.WithTx(tx).RedispatchCaused(ctx, causation)
+//		n, err := s.db.WithTx(tx).RedispatchCaused(ctx, pgUUID(causation))
 //		if err != nil {
 //			return 0, fmt.Errorf("inbox: redispatch: %w", err)
 //		}
@@ -84,7 +84,7 @@ func redispatch() jen.Code {
 	return method("Redispatch", "inbox.Store").Params(ctxParam(), txParam(), jen.Id("causation").Add(outbox("ID"))).
 		Add(countResults()).
 		Block(
-			assign("n", queryInTx("RedispatchCaused", jen.Id("causation"))),
+			assign("n", queryInTx("RedispatchCaused", pgUUID(jen.Id("causation")))),
 			ifFailed(failure("inbox: redispatch"), jen.Lit(0)),
 			returnCount(),
 		)

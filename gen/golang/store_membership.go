@@ -66,7 +66,7 @@ func (g *generator) renew() jen.Code {
 //			return nil, fmt.Errorf("outbox: forget expired relays: %w", err)
 //		}
 //		shards, _ := ownedColumns(held)
-//		rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: relay, Held: shards, Count: int32(n)})
+//		rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: pgUUID(relay), Held: shards, Count: int32(n)})
 //		if err != nil {
 //			return nil, fmt.Errorf("outbox: take shards: %w", err)
 //		}
@@ -78,7 +78,7 @@ func (g *generator) renew() jen.Code {
 //	}
 func (g *generator) take() jen.Code {
 	params := g.params("TakeShards",
-		pair("Relay", jen.Id("relay")), pair("Held", jen.Id("shards")), pair("Count", int32Of("n")))
+		pair("Relay", pgUUID(jen.Id("relay"))), pair("Held", jen.Id("shards")), pair("Count", int32Of("n")))
 	return method("Take", "outbox.Membership").
 		Params(ctxParam(), relayParam(), jen.Id("n").Int(), sliceParam("held", "Ownership")).
 		Add(results(jen.Index().Add(outbox("Ownership")), jen.Error())).
@@ -100,14 +100,14 @@ func (g *generator) take() jen.Code {
 //	// Release implements outbox.Membership.
 //	func (s *Store) Release(ctx context.Context, relay outbox.ID, owned []outbox.Ownership) error {
 //		shards, fences := ownedColumns(owned)
-//		if err := s.db.ReleaseShards(ctx, outboxdb.ReleaseShardsParams{Relay: relay, Shards: shards, Fences: fences}); err != nil {
+//		if err := s.db.ReleaseShards(ctx, outboxdb.ReleaseShardsParams{Relay: pgUUID(relay), Shards: shards, Fences: fences}); err != nil {
 //			return fmt.Errorf("outbox: release shards: %w", err)
 //		}
 //		return nil
 //	}
 func (g *generator) release() jen.Code {
 	params := g.params("ReleaseShards",
-		pair("Relay", jen.Id("relay")), pair("Shards", jen.Id("shards")), pair("Fences", jen.Id("fences")))
+		pair("Relay", pgUUID(jen.Id("relay"))), pair("Shards", jen.Id("shards")), pair("Fences", jen.Id("fences")))
 	return method("Release", "outbox.Membership").Params(ctxParam(), relayParam(), sliceParam("owned", "Ownership")).Error().Block(
 		jen.List(jen.Id("shards"), jen.Id("fences")).Op(":=").Id("ownedColumns").Call(jen.Id("owned")),
 		try(query("ReleaseShards", params), failure("outbox: release shards")),
@@ -119,14 +119,14 @@ func (g *generator) release() jen.Code {
 //
 //	// Leave implements outbox.Membership.
 //	func (s *Store) Leave(ctx context.Context, relay outbox.ID) error {
-//		if err := s.db.LeaveRelay(ctx, relay); err != nil {
+//		if err := s.db.LeaveRelay(ctx, pgUUID(relay)); err != nil {
 //			return fmt.Errorf("outbox: leave: %w", err)
 //		}
 //		return nil
 //	}
 func leave() jen.Code {
 	return method("Leave", "outbox.Membership").Params(ctxParam(), relayParam()).Error().Block(
-		try(query("LeaveRelay", jen.Id("relay")), failure("outbox: leave")),
+		try(query("LeaveRelay", pgUUID(jen.Id("relay"))), failure("outbox: leave")),
 		jen.Return(jen.Nil()),
 	)
 }
@@ -164,9 +164,9 @@ func leaseParam() jen.Code { return jen.Id("lease").Qual("time", "Duration") }
 
 // leaseParams makes:
 //
-//	outboxdb.RenewRelayParams{Relay: relay, LeaseUs: lease.Microseconds()}
+//	outboxdb.RenewRelayParams{Relay: pgUUID(relay), LeaseUs: lease.Microseconds()}
 func (g *generator) leaseParams(query string) jen.Code {
-	return g.params(query, pair("Relay", jen.Id("relay")), pair("LeaseUs", microseconds("lease")))
+	return g.params(query, pair("Relay", pgUUID(jen.Id("relay"))), pair("LeaseUs", microseconds("lease")))
 }
 
 // makeSlice makes:

@@ -216,13 +216,13 @@ func readColumns() jen.Code {
 //	// message is what the relay makes of a row. …
 //	func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {
 //		m := outbox.Message{
-//			ID: r.ID, Type: r.Type, …
+//			Type: r.Type, …
 //		}
 //		if r.Headers == nil {
 //			return m, nil
 //		}
 //		if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
-//			return m, fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", r.ID)
+//			return m, fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
 //		}
 //		return m, nil
 //	}
@@ -232,11 +232,12 @@ func (g *generator) messageFunction() jen.Code {
 		Add(results(outbox("Message"), jen.Error())).
 		Block(
 			jen.Id("m").Op(":=").Add(outbox("Message")).Add(valueLines(
-				sameNamed("r", "ID", "Type", "Version", "Topic", "Key", "Payload", "ContentType"),
+				sameNamed("r", "Type", "Version", "Topic", "Key", "Payload", "ContentType"),
 				sameNamed("r", "CreatedAt", "Attempts", "Begun", "Waiting"),
 				jen.List(
 					pair("Source", jen.Id("Service")),
-					pair("CausationID", selector("r", "CausationID", "UUID")),
+					pair("ID", selector("r", "ID", "Bytes")),
+					pair("CausationID", selector("r", "CausationID", "Bytes")),
 					pair("Position", outbox("Position").Values(sameNamed("r", "Shard", "Seq"))),
 				),
 			)),
@@ -244,7 +245,7 @@ func (g *generator) messageFunction() jen.Code {
 			try(
 				jen.Qual("encoding/json", "Unmarshal").Call(selector("r", "Headers"), jen.Op("&").Add(selector("m", "Headers"))),
 				jen.Qual("fmt", "Errorf").Call(
-					jen.Lit("outbox: the headers of event %s are not a JSON object of strings"), selector("r", "ID")),
+					jen.Lit("outbox: the headers of event %s are not a JSON object of strings"), selector("m", "ID")),
 				jen.Id("m"),
 			),
 			jen.Return(jen.Id("m"), jen.Nil()),

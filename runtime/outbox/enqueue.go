@@ -22,18 +22,21 @@ const (
 // ContentType is that of every payload which Encode makes.
 const ContentType = "application/json"
 
-// Rows are events ready to be inserted, a slice per column, all of the same length.
-type Rows struct {
-	IDs          []ID
-	Shards       []int32
-	Types        []string
-	Versions     []int32
-	Topics       []string
-	Keys         []string // "" for none
-	Payloads     [][]byte
-	ContentTypes []string
-	Headers      [][]byte // a JSON object, or nil
-	CausationIDs []ID     // the zero ID for none
+// Many is from how many rows on generated code copies them to the database instead of inserting each.
+const Many = 16
+
+// Row is an event ready to be inserted.
+type Row struct {
+	Shard       int32
+	ID          ID
+	Type        string
+	Version     int32
+	Topic       string
+	Key         string // "" for none
+	Payload     []byte
+	ContentType string
+	Headers     []byte // a JSON object, or nil
+	CausationID ID     // the zero ID for none
 }
 
 // EnqueueOption changes how events are enqueued.
@@ -63,7 +66,7 @@ func WithHeader(name, value string) EnqueueOption {
 
 // Encode checks events and turns them into rows for an outbox of the given number of shards. Nothing has reached the database
 // when it fails, so the caller's transaction remains usable. Errors name the event's type and the field, never a value.
-func Encode(ctx context.Context, shards int, events []Event, opts ...EnqueueOption) (Rows, error) {
+func Encode(ctx context.Context, shards int, events []Event, opts ...EnqueueOption) ([]Row, error) {
 	o := enqueueOptions{}
 	if traceparent := Traceparent(ctx); traceparent != "" {
 		WithHeader(HeaderTraceparent, traceparent)(&o)
@@ -72,57 +75,49 @@ func Encode(ctx context.Context, shards int, events []Event, opts ...EnqueueOpti
 		opt(&o)
 	}
 	if o.id != uuid.Nil && len(events) != 1 {
-		return Rows{}, fmt.Errorf("outbox: enqueue: WithID fits one event, not %d", len(events))
+		return nil, fmt.Errorf("outbox: enqueue: WithID fits one event, not %d", len(events))
 	}
 	headers, err := encodeHeaders(o.headers)
 	if err != nil {
-		return Rows{}, fmt.Errorf("outbox: enqueue: %w", err)
+		return nil, fmt.Errorf("outbox: enqueue: %w", err)
 	}
-	rows := newRows(len(events))
-	for _, e := range events {
-		if err := rows.add(e, shards, headers, o); err != nil {
-			return Rows{}, fmt.Errorf("outbox: enqueue %s: %w", e.EventType(), err)
+	rows := make([]Row, len(events))
+	for i, e := range events {
+		if err := rows[i].encode(e, shards, o.id); err != nil {
+			return nil, fmt.Errorf("outbox: enqueue %s: %w", e.EventType(), err)
 		}
+		rows[i].Headers = headers
+		rows[i].CausationID = o.causation
 	}
 	return rows, nil
 }
 
-func newRows(n int) Rows {
-	return Rows{
-		IDs: make([]ID, 0, n), Shards: make([]int32, 0, n),
-		Types: make([]string, 0, n), Versions: make([]int32, 0, n),
-		Topics: make([]string, 0, n), Keys: make([]string, 0, n),
-		Payloads: make([][]byte, 0, n), ContentTypes: make([]string, 0, n),
-		Headers: make([][]byte, 0, n), CausationIDs: make([]ID, 0, n),
-	}
-}
-
-func (r *Rows) add(e Event, shards int, headers []byte, o enqueueOptions) error {
+// encode makes a row of an event. It makes up an id where it is given none.
+func (r *Row) encode(e Event, shards int, id ID) (err error) {
 	t, key := e.EventType(), e.EventKey()
 	if err := checkKey(t, key); err != nil {
 		return err
 	}
-	body, err := payload.Marshal(e)
-	if err != nil {
-		return err
-	}
-	id := o.id
 	if id == uuid.Nil {
 		if id, err = uuid.NewV7(); err != nil {
 			return err
 		}
 	}
-	r.IDs = append(r.IDs, id)
-	r.Shards = append(r.Shards, shardOf(key, shards))
-	r.Types = append(r.Types, t.Name)
-	r.Versions = append(r.Versions, int32(t.Version))
-	r.Topics = append(r.Topics, t.Topic)
-	r.Keys = append(r.Keys, key)
-	r.Payloads = append(r.Payloads, body)
-	r.ContentTypes = append(r.ContentTypes, ContentType)
-	r.Headers = append(r.Headers, headers)
-	r.CausationIDs = append(r.CausationIDs, o.causation)
-	return nil
+	*r = Row{
+		Shard: shardOf(key, shards), ID: id, Type: t.Name, Version: int32(t.Version), Topic: t.Topic, Key: key,
+		ContentType: ContentType,
+	}
+	r.Payload, err = payload.Marshal(e)
+	return err
+}
+
+// IDs returns the ids of rows.
+func IDs(rows []Row) []ID {
+	ids := make([]ID, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	return ids
 }
 
 // checkKey refuses what the database would refuse, which would cost the caller its transaction.

@@ -55,8 +55,8 @@ func TestEncodeOneIDForOneEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows.IDs[0] == rows.IDs[1] || rows.IDs[0] == uuid.Nil {
-		t.Fatalf("got ids %v, want two", rows.IDs)
+	if rows[0].ID == rows[1].ID || rows[0].ID == uuid.Nil {
+		t.Fatalf("got ids %v, want two", IDs(rows))
 	}
 }
 
@@ -66,7 +66,7 @@ func TestEncodeCarriesTheTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(rows.Headers[0]), `{"tenant":"t","traceparent":"00-1-2-01"}`; got != want {
+	if got, want := string(rows[0].Headers), `{"tenant":"t","traceparent":"00-1-2-01"}`; got != want {
 		t.Fatalf("got headers %s, want %s", got, want)
 	}
 }

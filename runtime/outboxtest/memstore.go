@@ -85,22 +85,22 @@ func (tx *MemTx) Enqueue(ctx context.Context, events []outbox.Event, opts ...out
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range rows.IDs {
+	for _, r := range rows {
 		s.seq++
 		m := outbox.Message{
-			ID: rows.IDs[i], Type: rows.Types[i], Version: rows.Versions[i], Source: s.source, Topic: rows.Topics[i], Key: rows.Keys[i],
-			Payload: rows.Payloads[i], ContentType: rows.ContentTypes[i], CausationID: rows.CausationIDs[i], CreatedAt: tx.began,
-			Position: outbox.Position{Shard: rows.Shards[i], Seq: s.seq},
+			ID: r.ID, Type: r.Type, Version: r.Version, Source: s.source, Topic: r.Topic, Key: r.Key,
+			Payload: r.Payload, ContentType: r.ContentType, CausationID: r.CausationID, CreatedAt: tx.began,
+			Position: outbox.Position{Shard: r.Shard, Seq: s.seq},
 		}
-		if rows.Headers[i] != nil {
-			if err := json.Unmarshal(rows.Headers[i], &m.Headers); err != nil {
+		if r.Headers != nil {
+			if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
 				return nil, err
 			}
 		}
 		tx.rows = append(tx.rows, &memRow{Message: m})
 	}
 	s.bell.Ring()
-	return rows.IDs, nil
+	return outbox.IDs(rows), nil
 }
 
 // Commit makes the transaction's events visible.

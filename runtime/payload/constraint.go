@@ -18,6 +18,9 @@ func Length[S ~string](field string, v *S, minimum, maximum int) error {
 	if v == nil {
 		return nil
 	}
+	if minimum <= 0 && len(*v) <= maximum { // a character has a byte at least
+		return nil
+	}
 	return between(field, utf8.RuneCountInString(string(*v)), minimum, maximum, "characters")
 }
 

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -21,12 +22,23 @@ func Marshal(v any) ([]byte, error) {
 	if rv.Kind() != reflect.Struct {
 		return nil, problem(fmt.Sprintf("a %T is neither a struct nor a pointer to one", v))
 	}
-	out, err := encodeStruct(make([]byte, 0, 512), addressable(rv), 1)
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+	out, err := encodeStruct((*scratch)[:0], addressable(rv), 1)
 	if err != nil {
 		return nil, asError(err)
 	}
-	return out, nil
+	if cap(out) <= maxScratch {
+		*scratch = out
+	}
+	return bytes.Clone(out), nil
 }
+
+// scratches are what payloads are written to first, whose length is known only then.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxScratch keeps one large payload from occupying memory for good.
+const maxScratch = 64 << 10
 
 // Unmarshal reads the JSON object in data into v, a pointer to a generated struct, which it overwrites as a whole. After an
 // error *v is the zero value.

@@ -2,6 +2,7 @@ package payload
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -25,7 +26,7 @@ var scalars = map[reflect.Type]codec{
 	reflect.TypeFor[float64]():       plain("a finite number of 64 bits", finite, appendFloat, json.Number.Float64),
 	reflect.TypeFor[json.Number]():   plain("a number", nil, appendText[json.Number], same[json.Number]),
 	reflect.TypeFor[string]():        plain("a string in UTF-8", utf8.ValidString, appendQuoted, same[string]),
-	reflect.TypeFor[uuid.UUID]():     quoted("a UUID", nil, appendText[uuid.UUID], parseUUID),
+	reflect.TypeFor[uuid.UUID]():     quoted("a UUID", nil, appendUUID, parseUUID),
 	reflect.TypeFor[time.Time]():     quoted("an RFC 3339 time in the years 0 to 9999 UTC", fourDigits, appendTime, parseTime),
 	reflect.TypeFor[Date]():          quoted("a day of the form 2006-01-02", Date.Valid, appendText[Date], ParseDate),
 	reflect.TypeFor[time.Duration](): quoted("an ISO 8601 duration in 64 bits of nanoseconds", nil, appendDuration, parseDuration),
@@ -68,6 +69,15 @@ func quoted[T any](noun string, valid func(T) bool, write func([]byte, T) []byte
 }
 
 func appendText[T fmt.Stringer](b []byte, x T) []byte { return append(b, x.String()...) }
+
+// appendUUID writes what String returns, without making a string of it.
+func appendUUID(b []byte, x uuid.UUID) []byte {
+	b = append(hex.AppendEncode(b, x[:4]), '-')
+	b = append(hex.AppendEncode(b, x[4:6]), '-')
+	b = append(hex.AppendEncode(b, x[6:8]), '-')
+	b = append(hex.AppendEncode(b, x[8:10]), '-')
+	return hex.AppendEncode(b, x[10:])
+}
 
 func same[T any](x T) (T, error) { return x, nil }
 

@@ -2,15 +2,16 @@
 -- (The empty statement keeps this from becoming the first query's comment.)
 ;
 
--- name: InsertEvents :exec
--- Enqueue: in the business transaction. Rows keep the order of the arrays.
+-- name: InsertEvent :exec
+-- Enqueue: in the business transaction.
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
-SELECT r.shard, r.id, r.type, r.version, r.topic, r.key, r.payload, r.content_type, r.headers,
-       NULLIF(r.causation_id, '00000000-0000-0000-0000-000000000000')
-FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@ids::text[])::uuid AS id, unnest(@types::text[]) AS type,
-             unnest(@versions::integer[]) AS version, unnest(@topics::text[]) AS topic, unnest(@keys::text[]) AS key,
-             unnest(@payloads::bytea[]) AS payload, unnest(@content_types::text[]) AS content_type,
-             convert_from(unnest(@headers::bytea[]), 'UTF8')::jsonb AS headers, unnest(@causation_ids::text[])::uuid AS causation_id) AS r;
+VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type,
+        convert_from((@headers::bytea), 'UTF8')::jsonb, @causation_id);
+
+-- name: CopyEvents :copyfrom
+-- The same for many: the COPY protocol costs a round trip more, and half as much for each row.
+INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
+VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type, @headers, @causation_id);
 
 -- name: InsertRelay :exec
 -- Membership: which relay owns which shard.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/outboxgen/outboxgen/examples/conformance/prefixed/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -34,9 +35,8 @@ const (
 // doorbell is rung by every enqueue in this process.
 var doorbell outbox.Doorbell
 
-// Enqueue records events in the outbox as part of tx, in their order and in one statement: they are published
-// if and only if tx commits. On an error nothing was recorded; where the database has refused, tx must be
-// rolled back.
+// Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx
+// commits. On an error nothing was recorded; where the database has refused, tx must be rolled back.
 func Enqueue(ctx context.Context, tx pgx.Tx, events ...outbox.Event) ([]outbox.ID, error) {
 	return enqueue(ctx, tx, events)
 }
@@ -46,11 +46,11 @@ func enqueue(ctx context.Context, tx pgx.Tx, events []outbox.Event, opts ...outb
 	if err != nil {
 		return nil, err
 	}
-	if err := outboxdb.New(tx).InsertEvents(ctx, insertParams(rows)); err != nil {
+	if err := insert(ctx, tx, rows); err != nil {
 		return nil, fmt.Errorf("outbox: enqueue: %w", err)
 	}
 	doorbell.Ring()
-	return rows.IDs, nil
+	return outbox.IDs(rows), nil
 }
 
 func enqueueOne(ctx context.Context, tx pgx.Tx, e outbox.Event, opts []outbox.EnqueueOption) (outbox.ID, error) {
@@ -66,29 +66,41 @@ func queueOne(ctx context.Context, batch *pgx.Batch, e outbox.Event, opts []outb
 	if err != nil {
 		return outbox.ID{}, err
 	}
-	p := insertParams(rows)
-	batch.Queue(
-		outboxdb.InsertEvents,
-		p.Shards, p.Ids, p.Types, p.Versions, p.Topics,
-		p.Keys, p.Payloads, p.ContentTypes, p.Headers, p.CausationIds,
-	)
+	queue(batch, rows[0])
 	doorbell.Ring()
-	return rows.IDs[0], nil
+	return rows[0].ID, nil
 }
 
-func insertParams(r outbox.Rows) outboxdb.InsertEventsParams {
-	return outboxdb.InsertEventsParams{
-		Ids: texts(r.IDs), Shards: r.Shards, Types: r.Types, Versions: r.Versions, Topics: r.Topics, Keys: r.Keys,
-		Payloads: r.Payloads, ContentTypes: r.ContentTypes, Headers: r.Headers,
-		CausationIds: texts(r.CausationIDs),
+func insert(ctx context.Context, tx pgx.Tx, rows []outbox.Row) error {
+	if len(rows) < outbox.Many {
+		batch := &pgx.Batch{}
+		for _, r := range rows {
+			queue(batch, r)
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	}
+	params := make([]outboxdb.CopyEventsParams, len(rows))
+	for i, r := range rows {
+		params[i] = copyParams(r)
+	}
+	_, err := outboxdb.New(tx).CopyEvents(ctx, params)
+	return err
+}
+
+func queue(batch *pgx.Batch, r outbox.Row) {
+	batch.Queue(
+		outboxdb.InsertEvent,
+		r.Shard, pgUUID(r.ID), r.Type, r.Version, r.Topic, r.Key,
+		r.Payload, r.ContentType, r.Headers, pgUUID(r.CausationID),
+	)
+}
+
+func copyParams(r outbox.Row) outboxdb.CopyEventsParams {
+	return outboxdb.CopyEventsParams{
+		Shard: r.Shard, ID: pgUUID(r.ID), Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key,
+		Payload: r.Payload, ContentType: r.ContentType, Headers: r.Headers, CausationID: pgUUID(r.CausationID),
 	}
 }
 
-// texts returns ids as text, which pgx can send in each of its modes.
-func texts(ids []outbox.ID) []string {
-	list := make([]string, len(ids))
-	for i, id := range ids {
-		list[i] = id.String()
-	}
-	return list
-}
+// pgUUID is the form in which pgx sends an id fastest. The zero ID is NULL.
+func pgUUID(id outbox.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != outbox.ID{}} }

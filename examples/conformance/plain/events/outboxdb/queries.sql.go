@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const ClaimEvent = `-- name: ClaimEvent :one
@@ -22,7 +22,7 @@ SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh FRO
 `
 
 type ClaimEventParams struct {
-	EventID  uuid.UUID
+	EventID  pgtype.UUID
 	Consumer string
 }
 
@@ -38,6 +38,19 @@ func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimE
 	var i ClaimEventRow
 	err := row.Scan(&i.Locked, &i.Fresh)
 	return &i, err
+}
+
+type CopyEventsParams struct {
+	Shard       int32
+	ID          pgtype.UUID
+	Type        string
+	Version     int32
+	Topic       string
+	Key         string
+	Payload     []byte
+	ContentType string
+	Headers     []byte
+	CausationID pgtype.UUID
 }
 
 const CountRelaysAndShards = `-- name: CountRelaysAndShards :one
@@ -70,7 +83,7 @@ WHERE o.seq = ANY ($1::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.sha
 
 type DeleteEventsParams struct {
 	Seqs        []int64
-	Relay       uuid.UUID
+	Relay       pgtype.UUID
 	OwnedShards []int32
 	OwnedFences []int64
 }
@@ -110,42 +123,38 @@ func (q *Queries) DiscardDead(ctx context.Context, ids []string) (int64, error) 
 	return result.RowsAffected(), nil
 }
 
-const InsertEvents = `-- name: InsertEvents :exec
+const InsertEvent = `-- name: InsertEvent :exec
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
-SELECT r.shard, r.id, r.type, r.version, r.topic, r.key, r.payload, r.content_type, r.headers,
-       NULLIF(r.causation_id, '00000000-0000-0000-0000-000000000000')
-FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::text[])::uuid AS id, unnest($3::text[]) AS type,
-             unnest($4::integer[]) AS version, unnest($5::text[]) AS topic, unnest($6::text[]) AS key,
-             unnest($7::bytea[]) AS payload, unnest($8::text[]) AS content_type,
-             convert_from(unnest($9::bytea[]), 'UTF8')::jsonb AS headers, unnest($10::text[])::uuid AS causation_id) AS r
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+        convert_from(($9::bytea), 'UTF8')::jsonb, $10)
 `
 
-type InsertEventsParams struct {
-	Shards       []int32
-	Ids          []string
-	Types        []string
-	Versions     []int32
-	Topics       []string
-	Keys         []string
-	Payloads     [][]byte
-	ContentTypes []string
-	Headers      [][]byte
-	CausationIds []string
+type InsertEventParams struct {
+	Shard       int32
+	ID          pgtype.UUID
+	Type        string
+	Version     int32
+	Topic       string
+	Key         string
+	Payload     []byte
+	ContentType string
+	Headers     []byte
+	CausationID pgtype.UUID
 }
 
-// Enqueue: in the business transaction. Rows keep the order of the arrays.
-func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) error {
-	_, err := q.db.Exec(ctx, InsertEvents,
-		arg.Shards,
-		arg.Ids,
-		arg.Types,
-		arg.Versions,
-		arg.Topics,
-		arg.Keys,
-		arg.Payloads,
-		arg.ContentTypes,
+// Enqueue: in the business transaction.
+func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error {
+	_, err := q.db.Exec(ctx, InsertEvent,
+		arg.Shard,
+		arg.ID,
+		arg.Type,
+		arg.Version,
+		arg.Topic,
+		arg.Key,
+		arg.Payload,
+		arg.ContentType,
 		arg.Headers,
-		arg.CausationIds,
+		arg.CausationID,
 	)
 	return err
 }
@@ -156,7 +165,7 @@ VALUES ($1, clock_timestamp() + ($2::bigint) * interval '1 microsecond')
 `
 
 type InsertRelayParams struct {
-	Relay   uuid.UUID
+	Relay   pgtype.UUID
 	LeaseUs int64
 }
 
@@ -180,7 +189,7 @@ WITH released AS (UPDATE "outbox_shard" SET relay = NULL WHERE relay = $1::uuid)
 DELETE FROM "outbox_relay" r WHERE r.relay = $1::uuid
 `
 
-func (q *Queries) LeaveRelay(ctx context.Context, relay uuid.UUID) error {
+func (q *Queries) LeaveRelay(ctx context.Context, relay pgtype.UUID) error {
 	_, err := q.db.Exec(ctx, LeaveRelay, relay)
 	return err
 }
@@ -194,7 +203,7 @@ FROM "outbox_dead" d ORDER BY d.died_at, d.id LIMIT $1::integer
 type ListDeadRow struct {
 	Shard       int32
 	Seq         int64
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -202,7 +211,7 @@ type ListDeadRow struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	CreatedAt   time.Time
 	LastError   string
@@ -300,7 +309,7 @@ ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts, last_error = exclud
 `
 
 type MoveEventsToDeadParams struct {
-	Relay       uuid.UUID
+	Relay       pgtype.UUID
 	OwnedShards []int32
 	OwnedFences []int64
 	Seqs        []int64
@@ -340,7 +349,7 @@ SELECT shard, seq, id, type, version, topic, key, payload, content_type, headers
 `
 
 type MoveEventsToSentParams struct {
-	Relay       uuid.UUID
+	Relay       pgtype.UUID
 	OwnedShards []int32
 	OwnedFences []int64
 	Seqs        []int64
@@ -393,7 +402,7 @@ type ReadDueParams struct {
 type ReadDueRow struct {
 	Shard       int32
 	Seq         int64
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -401,7 +410,7 @@ type ReadDueRow struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	Begun       bool
 	Waiting     bool
@@ -472,7 +481,7 @@ type ReadKeysParams struct {
 type ReadKeysRow struct {
 	Shard       int32
 	Seq         int64
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -480,7 +489,7 @@ type ReadKeysRow struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	Begun       bool
 	Waiting     bool
@@ -554,7 +563,7 @@ type ReadLargeParams struct {
 type ReadLargeRow struct {
 	Shard       int32
 	Seq         int64
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -562,7 +571,7 @@ type ReadLargeRow struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	Begun       bool
 	Waiting     bool
@@ -635,7 +644,7 @@ type ReadShardsParams struct {
 type ReadShardsRow struct {
 	Shard       int32
 	Seq         int64
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -643,7 +652,7 @@ type ReadShardsRow struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	Begun       bool
 	Waiting     bool
@@ -699,7 +708,7 @@ const RedispatchCaused = `-- name: RedispatchCaused :execrows
 UPDATE "outbox" SET available_at = now() WHERE causation_id = $1::uuid AND available_at > now()
 `
 
-func (q *Queries) RedispatchCaused(ctx context.Context, causationID uuid.UUID) (int64, error) {
+func (q *Queries) RedispatchCaused(ctx context.Context, causationID pgtype.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, RedispatchCaused, causationID)
 	if err != nil {
 		return 0, err
@@ -714,7 +723,7 @@ WHERE s.shard = given.shard AND s.fence = given.fence AND s.relay = $1::uuid
 `
 
 type ReleaseShardsParams struct {
-	Relay  uuid.UUID
+	Relay  pgtype.UUID
 	Shards []int32
 	Fences []int64
 }
@@ -731,7 +740,7 @@ WHERE relay = $2 AND expires_at > clock_timestamp()
 
 type RenewRelayParams struct {
 	LeaseUs int64
-	Relay   uuid.UUID
+	Relay   pgtype.UUID
 }
 
 func (q *Queries) RenewRelay(ctx context.Context, arg RenewRelayParams) (int64, error) {
@@ -775,7 +784,7 @@ WHERE o.seq = ANY ($1::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.sha
 
 type RetryEventsParams struct {
 	Seqs        []int64
-	Relay       uuid.UUID
+	Relay       pgtype.UUID
 	OwnedShards []int32
 	OwnedFences []int64
 	Attempts    []int32
@@ -829,7 +838,7 @@ RETURNING s.shard, s.fence, COALESCE(locked.relay <> $1::uuid, false)::boolean A
 `
 
 type TakeShardsParams struct {
-	Relay uuid.UUID
+	Relay pgtype.UUID
 	Held  []int32
 	Count int32
 }

@@ -5,13 +5,12 @@ package outboxdb
 import (
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Inbox struct {
 	Consumer  string
-	EventID   uuid.UUID
+	EventID   pgtype.UUID
 	HandledAt time.Time
 }
 
@@ -19,7 +18,7 @@ type Outbox struct {
 	Xid         pgtype.Uint64
 	Seq         int64
 	Shard       int32
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -27,7 +26,7 @@ type Outbox struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	Begun       bool
 	AvailableAt pgtype.Timestamptz
@@ -36,7 +35,7 @@ type Outbox struct {
 }
 
 type OutboxDead struct {
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Shard       int32
 	Seq         int64
 	Type        string
@@ -46,7 +45,7 @@ type OutboxDead struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	LastError   string
 	CreatedAt   time.Time
@@ -54,14 +53,14 @@ type OutboxDead struct {
 }
 
 type OutboxRelay struct {
-	Relay     uuid.UUID
+	Relay     pgtype.UUID
 	ExpiresAt time.Time
 }
 
 type OutboxSent struct {
 	Shard       int32
 	Seq         int64
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -69,7 +68,7 @@ type OutboxSent struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	CreatedAt   time.Time
 	SentAt      time.Time
@@ -78,7 +77,7 @@ type OutboxSent struct {
 type OutboxSentDefault struct {
 	Shard       int32
 	Seq         int64
-	ID          uuid.UUID
+	ID          pgtype.UUID
 	Type        string
 	Version     int32
 	Topic       string
@@ -86,7 +85,7 @@ type OutboxSentDefault struct {
 	Payload     []byte
 	ContentType string
 	Headers     []byte
-	CausationID uuid.NullUUID
+	CausationID pgtype.UUID
 	Attempts    int32
 	CreatedAt   time.Time
 	SentAt      time.Time
@@ -94,13 +93,13 @@ type OutboxSentDefault struct {
 
 type OutboxShard struct {
 	Shard int32
-	Relay uuid.NullUUID
+	Relay pgtype.UUID
 	Fence int64
 }
 
 type OutboxStatus struct {
 	Status    string
-	ID        uuid.UUID
+	ID        pgtype.UUID
 	Type      string
 	Version   int32
 	Topic     string

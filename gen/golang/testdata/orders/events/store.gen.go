@@ -50,7 +50,7 @@ func (s *Store) Join(ctx context.Context, relay outbox.ID, lease time.Duration) 
 	if err := s.db.InsertShards(ctx, Shards); err != nil {
 		return fmt.Errorf("outbox: add shards: %w", err)
 	}
-	if err := s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{Relay: relay, LeaseUs: lease.Microseconds()}); err != nil {
+	if err := s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{Relay: pgUUID(relay), LeaseUs: lease.Microseconds()}); err != nil {
 		return fmt.Errorf("outbox: join: %w", err)
 	}
 	return nil
@@ -58,7 +58,7 @@ func (s *Store) Join(ctx context.Context, relay outbox.ID, lease time.Duration) 
 
 // Renew implements outbox.Membership.
 func (s *Store) Renew(ctx context.Context, relay outbox.ID, lease time.Duration) (outbox.Census, error) {
-	n, err := s.db.RenewRelay(ctx, outboxdb.RenewRelayParams{Relay: relay, LeaseUs: lease.Microseconds()})
+	n, err := s.db.RenewRelay(ctx, outboxdb.RenewRelayParams{Relay: pgUUID(relay), LeaseUs: lease.Microseconds()})
 	if err != nil {
 		return outbox.Census{}, fmt.Errorf("outbox: renew: %w", err)
 	}
@@ -78,7 +78,7 @@ func (s *Store) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.
 		return nil, fmt.Errorf("outbox: forget expired relays: %w", err)
 	}
 	shards, _ := ownedColumns(held)
-	rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: relay, Held: shards, Count: int32(n)})
+	rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: pgUUID(relay), Held: shards, Count: int32(n)})
 	if err != nil {
 		return nil, fmt.Errorf("outbox: take shards: %w", err)
 	}
@@ -92,7 +92,7 @@ func (s *Store) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.
 // Release implements outbox.Membership.
 func (s *Store) Release(ctx context.Context, relay outbox.ID, owned []outbox.Ownership) error {
 	shards, fences := ownedColumns(owned)
-	if err := s.db.ReleaseShards(ctx, outboxdb.ReleaseShardsParams{Relay: relay, Shards: shards, Fences: fences}); err != nil {
+	if err := s.db.ReleaseShards(ctx, outboxdb.ReleaseShardsParams{Relay: pgUUID(relay), Shards: shards, Fences: fences}); err != nil {
 		return fmt.Errorf("outbox: release shards: %w", err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (s *Store) Release(ctx context.Context, relay outbox.ID, owned []outbox.Own
 
 // Leave implements outbox.Membership.
 func (s *Store) Leave(ctx context.Context, relay outbox.ID) error {
-	if err := s.db.LeaveRelay(ctx, relay); err != nil {
+	if err := s.db.LeaveRelay(ctx, pgUUID(relay)); err != nil {
 		return fmt.Errorf("outbox: leave: %w", err)
 	}
 	return nil
@@ -180,7 +180,7 @@ func (s *Store) Snapshot(ctx context.Context) (outbox.Snapshot, error) {
 
 // Retry implements outbox.Settler.
 func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, retries []outbox.Retry) (int, error) {
-	p := outboxdb.RetryEventsParams{Relay: relay}
+	p := outboxdb.RetryEventsParams{Relay: pgUUID(relay)}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range retries {
 		p.Seqs = append(p.Seqs, r.Seq)
@@ -198,7 +198,7 @@ func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Owner
 
 // Published implements outbox.Settler.
 func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
-	p := outboxdb.MoveEventsToSentParams{Relay: relay}
+	p := outboxdb.MoveEventsToSentParams{Relay: pgUUID(relay)}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range published {
 		p.Seqs = append(p.Seqs, r.Seq)
@@ -212,7 +212,7 @@ func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.O
 
 // Bury implements outbox.Settler.
 func (s *Store) Bury(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, deaths []outbox.Death) (int, error) {
-	p := outboxdb.MoveEventsToDeadParams{Relay: relay}
+	p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay)}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range deaths {
 		p.Seqs = append(p.Seqs, r.Seq)
@@ -308,7 +308,7 @@ func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
 
 // Claim implements inbox.Store.
 func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event outbox.ID) (inbox.Claim, error) {
-	c, err := s.db.WithTx(tx).ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: event, Consumer: consumer})
+	c, err := s.db.WithTx(tx).ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: pgUUID(event), Consumer: consumer})
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("inbox: claim: %w", err)
@@ -323,7 +323,7 @@ func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event out
 
 // Redispatch implements inbox.Store.
 func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) (int, error) {
-	n, err := s.db.WithTx(tx).RedispatchCaused(ctx, causation)
+	n, err := s.db.WithTx(tx).RedispatchCaused(ctx, pgUUID(causation))
 	if err != nil {
 		return 0, fmt.Errorf("inbox: redispatch: %w", err)
 	}
@@ -399,15 +399,15 @@ func (r *plannedRows) Err() error {
 // message is what the relay makes of a row. The four reading queries return the same columns.
 func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {
 	m := outbox.Message{
-		ID: r.ID, Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
+		Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
 		CreatedAt: r.CreatedAt, Attempts: r.Attempts, Begun: r.Begun, Waiting: r.Waiting,
-		Source: Service, CausationID: r.CausationID.UUID, Position: outbox.Position{Shard: r.Shard, Seq: r.Seq},
+		Source: Service, ID: r.ID.Bytes, CausationID: r.CausationID.Bytes, Position: outbox.Position{Shard: r.Shard, Seq: r.Seq},
 	}
 	if r.Headers == nil {
 		return m, nil
 	}
 	if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
-		return m, fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", r.ID)
+		return m, fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
 	}
 	return m, nil
 }
@@ -441,4 +441,13 @@ func readColumns(reads []outbox.ShardRead) (shards []int32, afters []int64, limi
 		limits = append(limits, int32(r.Limit))
 	}
 	return shards, afters, limits
+}
+
+// texts returns ids as text, which pgx can send in each of its modes.
+func texts(ids []outbox.ID) []string {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = id.String()
+	}
+	return list
 }
