@@ -2,7 +2,6 @@ package failures_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -121,12 +120,7 @@ func TestJanitorsDoNotDeadlock(t *testing.T) {
 func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
-	role := "outboxgen_test_" + strings.ToLower(rand.Text()[:12])
-	w.exec(`CREATE ROLE ` + role)
-	t.Cleanup(func() {
-		_, err := w.pool.Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+role+`; DROP ROLE `+role)
-		w.must(err)
-	})
+	role := w.role()
 	w.exec(`GRANT USAGE ON SCHEMA messaging TO ` + role + `;
 		GRANT SELECT, INSERT, UPDATE, DELETE ON messaging.app_outbox, messaging.app_outbox_relay, messaging.app_outbox_shard,
 			messaging.app_outbox_dead TO ` + role + `;

@@ -67,6 +67,10 @@ func (w *world) wholePath() {
 	w.equal("published", len(messages), 5)
 	w.equal("the replayed", messages[4].ID, ids[0])
 	w.applyOnce(&messages[4])
+	w.relayUntil(faulty, func() bool { return w.pending() == 0 })
+	w.enqueue(manyThings(outbox.Many)...)
+	w.relayUntil(faulty, func() bool { return w.pending() == 0 })
+	w.equal("published", len(recording.Messages()), 6+outbox.Many)
 	w.must(w.store.Maintain(w.Context()))
 	w.must(w.store.Notify(w.Context()))
 }

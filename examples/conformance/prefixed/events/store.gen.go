@@ -308,7 +308,15 @@ func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
 
 // Claim implements inbox.Store.
 func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event outbox.ID) (inbox.Claim, error) {
-	c, err := s.db.WithTx(tx).ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: pgUUID(event), Consumer: consumer})
+	db := s.db.WithTx(tx)
+	n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{Consumer: consumer, EventID: pgUUID(event)})
+	if err != nil {
+		return 0, fmt.Errorf("inbox: claim: %w", err)
+	}
+	if n == 1 {
+		return inbox.Fresh, nil
+	}
+	c, err := db.ClaimEvent(ctx, outboxdb.ClaimEventParams{Consumer: consumer, EventID: pgUUID(event)})
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("inbox: claim: %w", err)

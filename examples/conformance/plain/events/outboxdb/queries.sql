@@ -213,8 +213,14 @@ SELECT "outbox_maintain"((@retention_us::bigint) * interval '1 microsecond');
 -- name: RingDoorbell :exec
 SELECT pg_notify(@channel::text, '');
 
+-- name: ClaimFresh :execrows
+-- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
+INSERT INTO "inbox" (consumer, event_id)
+SELECT @consumer::text, @event_id::uuid
+WHERE pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212))
+ON CONFLICT DO NOTHING;
+
 -- name: ClaimEvent :one
--- Inbox: in the handler's transaction.
 -- A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
 WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212)) AS locked

@@ -31,13 +31,33 @@ type ClaimEventRow struct {
 	Fresh  bool
 }
 
-// Inbox: in the handler's transaction.
 // A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
 func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
 	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer)
 	var i ClaimEventRow
 	err := row.Scan(&i.Locked, &i.Fresh)
 	return &i, err
+}
+
+const ClaimFresh = `-- name: ClaimFresh :execrows
+INSERT INTO "messaging"."app_inbox" (consumer, event_id)
+SELECT $1::text, $2::uuid
+WHERE pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 686002462603547239))
+ON CONFLICT DO NOTHING
+`
+
+type ClaimFreshParams struct {
+	Consumer string
+	EventID  pgtype.UUID
+}
+
+// Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
+func (q *Queries) ClaimFresh(ctx context.Context, arg ClaimFreshParams) (int64, error) {
+	result, err := q.db.Exec(ctx, ClaimFresh, arg.Consumer, arg.EventID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 type CopyEventsParams struct {
