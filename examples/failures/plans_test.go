@@ -52,7 +52,7 @@ func (w *world) readCost(reads []outbox.ShardRead, known []int64) int {
 		shards, afters, limits = append(shards, r.Shard), append(afters, r.After), append(limits, int32(r.Limit))
 	}
 	tx := w.begin()
-	_, err := tx.Exec(w.Context(), outboxdb.PlanAsMeant)
+	_, err := tx.Exec(w.Context(), outboxdb.PlanRead)
 	w.must(err)
 	var text []byte
 	// The parameters in the order of outboxdb.ReadShards.

@@ -5,7 +5,10 @@
 package golang
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/outboxgen/outboxgen/gen/catalogue"
@@ -29,13 +32,27 @@ func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 		personal:   personalTypes(c.Types),
 		patterns:   namePatterns(c),
 	}
-	var files []File
-	for _, s := range g.sources() {
-		content, err := g.render(s)
-		if err != nil {
-			return nil, fmt.Errorf("golang: %s: %w", g.path(s.name), err)
-		}
-		files = append(files, File{Path: g.path(s.name), Content: content})
+	return g.renderAll(g.sources())
+}
+
+// renderAll renders as many sources at once as there are processors: most of a run is spent on formatting them.
+func (g *generator) renderAll(sources []source) ([]File, error) {
+	files, errs := make([]File, len(sources)), make([]error, len(sources))
+	processors := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i, s := range sources {
+		processors <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-processors }()
+			files[i].Path = g.path(s.name)
+			if files[i].Content, errs[i] = g.render(s); errs[i] != nil {
+				errs[i] = fmt.Errorf("golang: %s: %w", files[i].Path, errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return files, nil
 }

@@ -81,6 +81,7 @@ func (g *generator) newFile() *jen.File {
 	f.ImportNames(others)
 	f.ImportName(g.databasePath(), sql.Package)
 	f.HeaderComment(header)
+	f.NoFormat = true // splitImports formats it
 	return f
 }
 

@@ -41,7 +41,15 @@ func inTx() jen.Code {
 //
 //	// Claim implements inbox.Store.
 //	func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event outbox.ID) (inbox.Claim, error) {
-//		c, err := s.db.WithTx(tx).ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: pgUUID(event), Consumer: consumer})
+//		db := s.db.WithTx(tx)
+//		n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{Consumer: consumer, EventID: pgUUID(event)})
+//		if err != nil {
+//			return 0, fmt.Errorf("inbox: claim: %w", err)
+//		}
+//		if n == 1 {
+//			return inbox.Fresh, nil
+//		}
+//		c, err := db.ClaimEvent(ctx, outboxdb.ClaimEventParams{EventID: pgUUID(event), Consumer: consumer})
 //		switch {
 //		case err != nil:
 //			return 0, fmt.Errorf("inbox: claim: %w", err)
@@ -54,13 +62,19 @@ func inTx() jen.Code {
 //		}
 //	}
 func (g *generator) claim() jen.Code {
-	params := g.params("ClaimEvent", pair("EventID", pgUUID(jen.Id("event"))), pair("Consumer", jen.Id("consumer")))
+	params := func(query string) jen.Code {
+		return g.params(query, pair("Consumer", jen.Id("consumer")), pair("EventID", pgUUID(jen.Id("event"))))
+	}
 	answer := func(name string) jen.Code { return jen.Return(inbox(name), jen.Nil()) }
 	return method("Claim", "inbox.Store").
 		Params(ctxParam(), txParam(), jen.Id("consumer").String(), jen.Id("event").Add(outbox("ID"))).
 		Add(results(inbox("Claim"), jen.Error())).
 		Block(
-			assign("c", queryInTx("ClaimEvent", params)),
+			jen.Id("db").Op(":=").Add(selector("s", "db", "WithTx")).Call(jen.Id("tx")),
+			assign("n", selector("db", "ClaimFresh").Call(jen.Id("ctx"), params("ClaimFresh"))),
+			ifFailed(failure("inbox: claim"), jen.Lit(0)),
+			jen.If(jen.Id("n").Op("==").Lit(1)).Block(answer("Fresh")),
+			assign("c", selector("db", "ClaimEvent").Call(jen.Id("ctx"), params("ClaimEvent"))),
 			jen.Switch().Block(
 				jen.Case(jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Lit(0), failure("inbox: claim"))),
 				jen.Case(jen.Op("!").Add(selector("c", "Locked"))).Block(answer("InFlight")),

@@ -4,7 +4,7 @@ import "github.com/dave/jennifer/jen"
 
 // planned makes the type that sqlc's queries run on, except in a transaction of the caller's:
 //
-//	// planned has each statement planned when it is executed, …
+//	// planned has statements planned as outboxdb.PlanRead and outboxdb.PlanWrite say, …
 //	type planned struct{ *pgxpool.Pool }
 //
 // and the rows that its queries return:
@@ -17,12 +17,12 @@ import "github.com/dave/jennifer/jen"
 //	}
 func (g *generator) planned() []jen.Code {
 	return []jen.Code{
-		comment("planned has each statement planned when it is executed, and as outboxdb.PlanAsMeant says, whatever plans the pool's " +
-			"connections keep. That and the statement are one transaction and one round trip.").Line().
+		comment("planned has statements planned as outboxdb.PlanRead and outboxdb.PlanWrite say, whatever the server knows of the tables. " +
+			"That and the statement are one transaction and one round trip.").Line().
 			Type().Id("planned").Struct(jen.Op("*").Add(pgxpool("Pool"))),
-		plannedExec(),
-		plannedQuery(),
-		g.sendPlanned(),
+		g.plannedExec(),
+		g.plannedQuery(),
+		sendPlanned(),
 		comment("plannedRows end their transaction, and give its connection back, when they end.").Line().
 			Type().Id("plannedRows").Struct(
 			pgx("Rows"),
@@ -39,16 +39,16 @@ func (g *generator) planned() []jen.Code {
 //
 //	// Exec implements outboxdb.DBTX.
 //	func (p planned) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-//		results := p.send(ctx, sql, args)
+//		results := p.send(ctx, outboxdb.PlanWrite, sql, args)
 //		tag, err := results.Exec()
 //		if ended := results.Close(); err == nil {
 //			err = ended
 //		}
 //		return tag, err
 //	}
-func plannedExec() jen.Code {
+func (g *generator) plannedExec() jen.Code {
 	return plannedMethod("Exec", results(pgconn("CommandTag"), jen.Error())).Block(
-		sent(),
+		g.sent("PlanWrite"),
 		assign("tag", selector("results", "Exec").Call()),
 		jen.If(jen.Id("ended").Op(":=").Add(selector("results", "Close").Call()), jen.Err().Op("==").Nil()).
 			Block(jen.Err().Op("=").Id("ended")),
@@ -60,7 +60,7 @@ func plannedExec() jen.Code {
 //
 //	// Query implements outboxdb.DBTX.
 //	func (p planned) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-//		results := p.send(ctx, sql, args)
+//		results := p.send(ctx, outboxdb.PlanRead, sql, args)
 //		rows, err := results.Query()
 //		if err != nil {
 //			_ = results.Close()
@@ -68,9 +68,9 @@ func plannedExec() jen.Code {
 //		}
 //		return &plannedRows{Rows: rows, results: results}, nil
 //	}
-func plannedQuery() jen.Code {
+func (g *generator) plannedQuery() jen.Code {
 	return plannedMethod("Query", results(pgx("Rows"), jen.Error())).Block(
-		sent(),
+		g.sent("PlanRead"),
 		assign("rows", selector("results", "Query").Call()),
 		jen.If(jen.Err().Op("!=").Nil()).Block(
 			jen.Id("_").Op("=").Add(selector("results", "Close").Call()),
@@ -93,27 +93,28 @@ func plannedMethod(name string, results jen.Code) *jen.Statement {
 
 // sent makes:
 //
-//	results := p.send(ctx, sql, args)
-func sent() jen.Code {
-	return jen.Id("results").Op(":=").Add(selector("p", "send")).Call(jen.Id("ctx"), jen.Id("sql"), jen.Id("args"))
+//	results := p.send(ctx, outboxdb.PlanRead, sql, args)
+func (g *generator) sent(plan string) jen.Code {
+	return jen.Id("results").Op(":=").Add(selector("p", "send")).
+		Call(jen.Id("ctx"), g.outboxdb(plan), jen.Id("sql"), jen.Id("args"))
 }
 
 // sendPlanned makes:
 //
-//	func (p planned) send(ctx context.Context, sql string, args []any) pgx.BatchResults {
+//	func (p planned) send(ctx context.Context, plan, sql string, args []any) pgx.BatchResults {
 //		batch := &pgx.Batch{}
-//		batch.Queue(outboxdb.PlanAsMeant)
+//		batch.Queue(plan)
 //		batch.Queue(sql, args...)
 //		results := p.Pool.SendBatch(ctx, batch)
 //		_, _ = results.Exec() // where it fails, the statement fails with the same error
 //		return results
 //	}
-func (g *generator) sendPlanned() jen.Code {
+func sendPlanned() jen.Code {
 	return jen.Func().Params(jen.Id("p").Id("planned")).Id("send").
-		Params(ctxParam(), jen.Id("sql").String(), jen.Id("args").Index().Any()).Add(pgx("BatchResults")).
+		Params(ctxParam(), jen.List(jen.Id("plan"), jen.Id("sql")).String(), jen.Id("args").Index().Any()).Add(pgx("BatchResults")).
 		Block(
 			jen.Id("batch").Op(":=").Op("&").Add(pgx("Batch")).Values(),
-			selector("batch", "Queue").Call(g.outboxdb("PlanAsMeant")),
+			selector("batch", "Queue").Call(jen.Id("plan")),
 			selector("batch", "Queue").Call(jen.Id("sql"), jen.Id("args").Op("...")),
 			jen.Id("results").Op(":=").Add(selector("p", "Pool", "SendBatch")).Call(jen.Id("ctx"), jen.Id("batch")),
 			jen.List(jen.Id("_"), jen.Id("_")).Op("=").Add(selector("results", "Exec").Call()).

@@ -42,11 +42,8 @@ func (d *Doorbell) Wait() (rings <-chan struct{}, stop func()) {
 	}
 }
 
-// A ring is passed on to other processes this much later, when its transaction will have committed, and not more often.
-const (
-	announceDelay    = 3 * time.Millisecond
-	announceInterval = 20 * time.Millisecond
-)
+// announceInterval is how often rings are passed on to other processes at most.
+const announceInterval = 20 * time.Millisecond
 
 // Announce passes this process's rings on to the relays of other processes, until ctx ends. A process that enqueues and runs no
 // relay runs it once, so that its events are published within milliseconds instead of at the relays' next poll; a relay runs it
@@ -63,9 +60,6 @@ func Announce(ctx context.Context, store Store) {
 		case <-ctx.Done():
 			return
 		case <-rings:
-		}
-		if !sleep(ctx, announceDelay) {
-			return
 		}
 		_ = listener.Notify(ctx)
 		if !sleep(ctx, announceInterval) {

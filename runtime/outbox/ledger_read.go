@@ -89,6 +89,18 @@ func (l *ledger) lookAgain(now time.Time) {
 	}
 }
 
+// busy reports whether a shard had more to offer than its last read took.
+func (l *ledger) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.shards {
+		if s.busy && !s.leaving {
+			return true
+		}
+	}
+	return false
+}
+
 // readable returns the shards to read, in the order of their numbers.
 func (l *ledger) readable() []*shard {
 	shards := make([]*shard, 0, len(l.shards))

@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	pollMin     = 2 * time.Millisecond
+	pollMin     = time.Millisecond
+	eagerness   = 2 * time.Millisecond // within which the transaction behind a ring will have committed
 	dueInterval = 100 * time.Millisecond
 )
 
-// read reads until ctx ends, or (once) until there is nothing to do or a read fails. It reads again at once while there is
-// more, and waits ever longer while there is nothing, up to the PollInterval.
+// read reads until ctx ends, or (once) until there is nothing to do or a read fails. It reads again at once while the outbox offers more
+// than a read takes, and waits otherwise.
 func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) error {
 	bell, stop := s.store.Doorbell().Wait()
 	defer stop()
-	poll := pollMin
+	p := pause{poll: pollMin, most: s.config.PollInterval, bell: bell, rings: rings, progress: s.ledger.progress}
 	for ctx.Err() == nil {
 		progress, err := s.cycle(ctx)
 		switch {
@@ -27,23 +28,16 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 			sleep(ctx, max(pollMin, s.config.PollInterval/4))
 			continue
 		case progress:
-			poll = pollMin
+			p.found()
+			if s.ledger.busy() {
+				continue
+			}
+		case p.expectant():
 			continue
 		case once && s.ledger.idle():
 			return nil
 		}
-		timer := time.NewTimer(poll)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-			poll = min(2*poll, s.config.PollInterval)
-		case <-s.ledger.progress:
-		case <-bell:
-			poll = pollMin
-		case <-rings:
-			poll = pollMin
-		}
-		timer.Stop()
+		p.wait(ctx)
 	}
 	return nil
 }

@@ -1,52 +1,57 @@
-// Command bench measures outboxgen against what one would take instead.
+// Command bench measures outboxgen against what one would take instead. It writes a table to standard output and what it is doing to
+// standard error. It exits with 0, whatever the figures are, with 1 where something could not be measured, and with 2 where its
+// flags are wrong.
+//
+//	go run ./cmd/bench -quick
+//	go run ./cmd/bench -only drain,wal
+//	go run ./cmd/bench -out results
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 
-	"github.com/outboxgen/outboxgen/bench/internal/lab"
-	"github.com/outboxgen/outboxgen/bench/internal/report"
+	"github.com/outboxgen/outboxgen/bench/internal/child"
 	"github.com/outboxgen/outboxgen/bench/internal/scenario"
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "fewer events and rounds: under three minutes")
-	only := flag.String("only", "", "run these `scenarios`, separated by commas")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *quick, *only); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	child.Main() // where this process is a relay of a benchmark's, it goes no further
+	os.Exit(mainCode())
 }
 
-func run(ctx context.Context, quick bool, only string) error {
-	l, err := lab.Open(ctx, quick)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	var all report.Result
-	for _, s := range scenario.All {
-		if only != "" && !slices.Contains(strings.Split(only, ","), s.Name) {
-			continue
+// mainCode returns the exit code, so that what is deferred runs.
+func mainCode() int {
+	log.SetFlags(log.Ltime) // of slog's default logger
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal finds no handler
+	return do(ctx, scenario.All, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// do is the command with its arguments. It returns the exit code.
+func do(ctx context.Context, scenarios []scenario.Scenario, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(scenarios, args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2 // parse has said why
+	case o.list:
+		for _, s := range o.scenarios {
+			fmt.Fprintln(stdout, s.Name)
 		}
-		r, err := s.Run(ctx, l)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
-		}
-		all.Claims = append(all.Claims, r.Claims...)
-		all.Lines = append(all.Lines, r.Lines...)
+		return 0
 	}
-	for _, c := range all.Claims {
-		fmt.Printf("%-70s %8.2f %s (%.2f–%.2f) %v  %s\n", c.What, c.Values.Median(), c.Unit, c.Values.Min(), c.Values.Max(), c.Reached(), c.Detail)
+	if err := run(ctx, o, stdout); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
 	}
-	return nil
+	return 0
 }

@@ -2,6 +2,9 @@
 package report
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
 )
 
@@ -25,10 +28,43 @@ func AtLeast(v float64) Bound { return Bound{AtLeast: &v} }
 // AtMost is an upper bound.
 func AtMost(v float64) Bound { return Bound{AtMost: &v} }
 
-// Reached reports whether the median keeps within the bound.
+// Reached reports whether there is a figure of every round, and the median keeps within the bound.
 func (c Claim) Reached() bool {
 	m := c.Values.Median()
-	return (c.Bound.AtLeast == nil || m >= *c.Bound.AtLeast) && (c.Bound.AtMost == nil || m <= *c.Bound.AtMost)
+	return c.check() == nil && (c.Bound.AtLeast == nil || m >= *c.Bound.AtLeast) && (c.Bound.AtMost == nil || m <= *c.Bound.AtMost)
+}
+
+// measured says what the claim came to: "12.4 × (11.9–13.0)".
+func (c Claim) measured() string {
+	median := Number(c.Values.Median()) + " " + c.Unit
+	least, most := c.Values.Min(), c.Values.Max()
+	if least == most {
+		return median
+	}
+	return fmt.Sprintf("%s (%s–%s)", median, Number(least), Number(most))
+}
+
+// verdict says whether the bound was kept, if there is one.
+func (c Claim) verdict() string {
+	switch {
+	case c.Bound == Bound{}:
+		return ""
+	case c.Reached():
+		return "✓"
+	}
+	return "✗ missed"
+}
+
+// in writes the bound for people, "≥ 10 ×".
+func (b Bound) in(unit string) string {
+	var limits []string
+	if b.AtLeast != nil {
+		limits = append(limits, "≥ "+exact(*b.AtLeast)+" "+unit)
+	}
+	if b.AtMost != nil {
+		limits = append(limits, "≤ "+exact(*b.AtMost)+" "+unit)
+	}
+	return strings.Join(limits, ", ")
 }
 
 // Line is a curve of the plot: throughput in events per second over the backlog in events.

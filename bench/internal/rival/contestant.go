@@ -3,6 +3,8 @@ package rival
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -11,15 +13,17 @@ import (
 
 // Contestant is an outbox: it keeps events in a database, and publishes them.
 type Contestant interface {
-	// Name says what it is in a table: "River", "Watermill, queue schema, batch 1,000".
+	// Name says what it is in a table: "River", "Watermill, queue schema, batch 1000".
 	Name() string
 	// Prepare makes its tables in an empty database.
 	Prepare(ctx context.Context, db *lab.Database) error
 	// Fill commits the events of a workload.
 	Fill(ctx context.Context, db *lab.Database, orders []Order) error
-	// Drain publishes n events, which are all that is pending, to a publisher that does nothing but count, and returns once
-	// it has recorded of all of them that they are published. Another number of publishes is an error.
-	Drain(ctx context.Context, db *lab.Database, n int) error
+	// Drain publishes n events, which are all that is pending, to a publisher that does nothing but count, and stops. It returns
+	// the time from its beginning until all of them were recorded as published; what it takes to stop after that is not held
+	// against a contestant. Another number of publishes is an error, and so is an event that is left over. It may wait for an event
+	// that is missing until ctx ends.
+	Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error)
 }
 
 // Enqueuer enqueues an event in a business transaction.
@@ -38,4 +42,19 @@ type Follower interface {
 	// Follow publishes until ctx ends. It calls ready once, when it has begun, and published with the OrderID of each event that it
 	// publishes.
 	Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error
+}
+
+// stopLimit is how long a contestant may take to stop.
+const stopLimit = time.Minute
+
+// noneLeft is an error unless a query counts no event that is still pending.
+func noneLeft(ctx context.Context, db *lab.Database, query string) error {
+	var left int
+	if err := db.QueryRow(ctx, query).Scan(&left); err != nil {
+		return fmt.Errorf("bench: count what is left: %w", err)
+	}
+	if left != 0 {
+		return fmt.Errorf("bench: %d events are left", left)
+	}
+	return nil
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/bench"
@@ -61,19 +61,26 @@ func (r Relay) Store(db *lab.Database) outbox.Store {
 
 // New returns a relay that is silent and publishes to publisher.
 func (r Relay) New(db *lab.Database, publisher outbox.Publisher) (*outbox.Relay, error) {
-	r.Config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	return outbox.NewRelay(r.Store(db), publisher, r.Config)
+	return outbox.NewRelay(r.Store(db), publisher, Silent(r.Config))
 }
 
-// Drain implements Contestant.
-func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) error {
+// Silent returns the configuration without a log.
+func Silent(c outbox.Config) outbox.Config {
+	c.Logger = slog.New(slog.DiscardHandler)
+	return c
+}
+
+// Drain implements Contestant. It counts the whole of RunOnce: joining and leaving, too.
+func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	var counter Counter
 	relay, err := r.New(db, &counter)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	began := time.Now()
 	stats, err := relay.RunOnce(ctx)
-	return errors.Join(err, exactly(n, counter.Load()), exactly(n, stats.Published))
+	took := time.Since(began)
+	return took, errors.Join(err, exactly(n, counter.Load()), exactly(n, stats.Published))
 }
 
 // Counter is a publisher that does nothing but count.

@@ -19,6 +19,21 @@ type Scenario struct {
 // All are the scenarios in the order of the table.
 var All = []Scenario{
 	{"drain", drain},
+	{"million", million},
+	{"snapshot", snapshot},
+	{"retention", retention},
+	{"hotkey", hotKey},
+	{"wal", wal},
+	{"pressure", pressure},
+	{"steady", steady},
+	{"enqueue", enqueue},
+	{"clients", clients},
+	{"bulk", bulk},
+	{"latency", latency},
+	{"processes", processes},
+	{"memory", memory},
+	{"inbox", deduplication},
+	{"compiler", compiler},
 }
 
 // perSecond writes a rate for people: "61,200 events/s".

@@ -31,13 +31,33 @@ type ClaimEventRow struct {
 	Fresh  bool
 }
 
-// Inbox: in the handler's transaction.
 // A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
 func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
 	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer)
 	var i ClaimEventRow
 	err := row.Scan(&i.Locked, &i.Fresh)
 	return &i, err
+}
+
+const ClaimFresh = `-- name: ClaimFresh :execrows
+INSERT INTO "inbox" (consumer, event_id)
+SELECT $1::text, $2::uuid
+WHERE pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 1400582460939333212))
+ON CONFLICT DO NOTHING
+`
+
+type ClaimFreshParams struct {
+	Consumer string
+	EventID  pgtype.UUID
+}
+
+// Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
+func (q *Queries) ClaimFresh(ctx context.Context, arg ClaimFreshParams) (int64, error) {
+	result, err := q.db.Exec(ctx, ClaimFresh, arg.Consumer, arg.EventID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 type CopyEventsParams struct {
@@ -368,16 +388,26 @@ func (q *Queries) MoveEventsToSent(ctx context.Context, arg MoveEventsToSentPara
 	return result.RowsAffected(), nil
 }
 
-const PlanAsMeant = `-- name: PlanAsMeant :exec
-SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_bitmapscan', 'off', true),
-       set_config('enable_sort', 'off', true), set_config('jit', 'off', true)
+const PlanRead = `-- name: PlanRead :exec
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true),
+       set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 `
 
-// Planning: sent ahead of each statement that does not run in a transaction of yours, in one transaction and round trip with it. How full the outbox is changes within
-// seconds, the server's statistics within minutes, and a plan that was made for an empty outbox reads a full one whole for each batch.
-// So statements are planned when they run, and read in the order of an index instead of sorting.
-func (q *Queries) PlanAsMeant(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, PlanAsMeant)
+// Planning: one of these is sent ahead of each statement that does not run in a transaction of yours, in one transaction and round trip
+// with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
+// So nothing is left to them: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
+func (q *Queries) PlanRead(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, PlanRead)
+	return err
+}
+
+const PlanWrite = `-- name: PlanWrite :exec
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)
+`
+
+// What changes events finds them by a list, and is planned when it runs.
+func (q *Queries) PlanWrite(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, PlanWrite)
 	return err
 }
 
@@ -387,7 +417,7 @@ SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.con
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::bigint[]) AS after, unnest($3::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
     SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "outbox" p
-    WHERE p.shard = s.shard AND p.available_at <= now() AND p.seq <= s.after AND (p.seq = ANY ($4::bigint[])) IS NOT TRUE
+    WHERE p.shard = s.shard AND p.available_at <= now() AND p.seq <= s.after AND p.seq NOT IN (SELECT unnest($4::bigint[]))
     ORDER BY p.available_at LIMIT s.lim
 ) AS o
 `
@@ -546,7 +576,7 @@ CROSS JOIN LATERAL (
     SELECT e.xid, e.seq, e.shard, e.id, e.type, e.version, e.topic, e.key, e.payload, e.content_type, e.headers, e.causation_id, e.attempts, e.begun, e.available_at, e.last_error, e.created_at, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
                 - octet_length(e.payload) AS bytes_before
     FROM (SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "outbox" p
-          WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND (p.seq = ANY ($4::bigint[])) IS NOT TRUE
+          WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND p.seq NOT IN (SELECT unnest($4::bigint[]))
           ORDER BY p.shard, p.seq LIMIT s.lim) AS e
 ) AS o
 WHERE o.bytes_before < $5::bigint
@@ -628,7 +658,7 @@ SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key,
 FROM (SELECT unnest($2::integer[]) AS shard, unnest($3::bigint[]) AS after, unnest($4::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
     SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "outbox" p
-    WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND (p.seq = ANY ($5::bigint[])) IS NOT TRUE
+    WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND p.seq NOT IN (SELECT unnest($5::bigint[]))
     ORDER BY p.shard, p.seq LIMIT s.lim
 ) AS o
 `
@@ -814,7 +844,7 @@ func (q *Queries) RetryEvents(ctx context.Context, arg RetryEventsParams) (int64
 }
 
 const RingDoorbell = `-- name: RingDoorbell :exec
-SELECT pg_notify($1::text, '')
+SELECT pg_notify($1::text, ''), set_config('synchronous_commit', 'off', true)
 `
 
 func (q *Queries) RingDoorbell(ctx context.Context, channel string) error {

@@ -338,15 +338,15 @@ func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) 
 	return int(n), nil
 }
 
-// planned has each statement planned when it is executed, and as outboxdb.PlanAsMeant says, whatever plans
-// the pool's connections keep. That and the statement are one transaction and one round trip.
+// planned has statements planned as outboxdb.PlanRead and outboxdb.PlanWrite say, whatever the server knows
+// of the tables. That and the statement are one transaction and one round trip.
 type planned struct {
 	*pgxpool.Pool
 }
 
 // Exec implements outboxdb.DBTX.
 func (p planned) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	results := p.send(ctx, sql, args)
+	results := p.send(ctx, outboxdb.PlanWrite, sql, args)
 	tag, err := results.Exec()
 	if ended := results.Close(); err == nil {
 		err = ended
@@ -356,7 +356,7 @@ func (p planned) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comm
 
 // Query implements outboxdb.DBTX.
 func (p planned) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	results := p.send(ctx, sql, args)
+	results := p.send(ctx, outboxdb.PlanRead, sql, args)
 	rows, err := results.Query()
 	if err != nil {
 		_ = results.Close()
@@ -365,9 +365,9 @@ func (p planned) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	return &plannedRows{Rows: rows, results: results}, nil
 }
 
-func (p planned) send(ctx context.Context, sql string, args []any) pgx.BatchResults {
+func (p planned) send(ctx context.Context, plan, sql string, args []any) pgx.BatchResults {
 	batch := &pgx.Batch{}
-	batch.Queue(outboxdb.PlanAsMeant)
+	batch.Queue(plan)
 	batch.Queue(sql, args...)
 	results := p.Pool.SendBatch(ctx, batch)
 	_, _ = results.Exec() // where it fails, the statement fails with the same error

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	"github.com/outboxgen/outboxgen/bench/internal/report"
+	"github.com/outboxgen/outboxgen/bench/internal/scenario"
+)
+
+// The files of a report.
+const (
+	pageFile = "latest.md"
+	plotFile = "throughput.svg"
+)
+
+// scenarioTimeout is far more than any scenario takes: one that is still running then hangs.
+const scenarioTimeout = time.Hour
+
+// run measures, and writes the report. What it cannot write to is said before anything is measured.
+func run(ctx context.Context, o options, stdout io.Writer) (err error) {
+	if o.out != "" {
+		if err := os.MkdirAll(o.out, 0o755); err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+	}
+	stop, err := startProfiles(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	l, err := lab.Open(ctx, o.quick)
+	if err != nil {
+		return fmt.Errorf("bench: start a server: %w", err)
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	r, err := measureAll(ctx, l, o)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s\n%s\n", r.Table(), r.Tally())
+	if ctx.Err() != nil {
+		return errors.New("bench: interrupted")
+	}
+	if o.out != "" {
+		if err := write(r, o.out); err != nil {
+			return err
+		}
+	}
+	return verdict(r.Tally(), o.strict)
+}
+
+// measureAll runs the scenarios, one after the other. One that fails does not keep the others from running; the end of ctx does.
+func measureAll(ctx context.Context, l *lab.Lab, o options) (*report.Report, error) {
+	environment, err := report.Describe(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	r := &report.Report{Began: time.Now(), Notes: notes(o), Environment: environment}
+	for i, s := range o.scenarios {
+		if ctx.Err() != nil {
+			break
+		}
+		slog.Info("scenario", "name", s.Name, "number", i+1, "of", len(o.scenarios))
+		result, err := measureOne(ctx, l, s)
+		if err := r.Add(s.Name, result, err); err != nil {
+			slog.Error("scenario failed", "name", s.Name, "error", err)
+		}
+	}
+	r.Took = time.Since(r.Began)
+	return r, nil
+}
+
+func measureOne(ctx context.Context, l *lab.Lab, s scenario.Scenario) (report.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, scenarioTimeout)
+	defer cancel()
+	return s.Run(ctx, l)
+}
+
+// notes say what makes the run less than a whole one.
+func notes(o options) (notes []string) {
+	if o.quick {
+		notes = append(notes, "This was a quick run, with fewer events and rounds than it takes to rely on the figures.")
+	}
+	if o.partial {
+		notes = append(notes, "Only a part was run: "+strings.Join(namesOf(o.scenarios), ", ")+".")
+	}
+	return notes
+}
+
+// write puts the page and, where there are lines for it, the plot into a folder.
+func write(r *report.Report, folder string) error {
+	plot := ""
+	if lines := r.Lines(); len(lines) > 0 {
+		plot = plotFile
+		if err := writeFile(folder, plot, report.Plot(lines)); err != nil {
+			return err
+		}
+	}
+	return writeFile(folder, pageFile, r.Markdown(plot))
+}
+
+func writeFile(folder, name, content string) error {
+	if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
+		return fmt.Errorf("bench: write the report: %w", err)
+	}
+	return nil
+}
+
+// verdict is an error where something was not measured and, if strict, where a bound was missed: how fast a machine is must not
+// decide whether a run of the benchmarks succeeded.
+func verdict(t report.Tally, strict bool) error {
+	if t.Failed > 0 || strict && t.Missed > 0 {
+		return fmt.Errorf("bench: scenarios that failed: %d; bounds that were missed: %d", t.Failed, t.Missed)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	"github.com/outboxgen/outboxgen/bench/internal/measure"
+)
+
+// Environment is what figures depend on, and what one needs to measure them again. It names no host, user or path.
+type Environment struct {
+	Machine, Versions, Settings []Fact
+}
+
+// Fact is something that is so: "memory" is "23.5 GiB".
+type Fact struct{ Name, Value string }
+
+// durability are the settings that a commit costs most by. The lab asks for the safe values; what the server says is reported.
+var durability = []string{"fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"}
+
+// probes is how many commits are measured to say what one takes.
+const probes = 50
+
+// Describe finds out about the machine, the program and the lab's server.
+func Describe(ctx context.Context, l *lab.Lab) (Environment, error) {
+	db, err := l.Database(ctx, 1)
+	if err != nil {
+		return Environment{}, err
+	}
+	defer db.Drop()
+	s, err := inspect(ctx, db)
+	if err != nil {
+		return Environment{}, fmt.Errorf("bench: describe the server: %w", err)
+	}
+	commit := Fact{"a commit takes", fmt.Sprintf("%s ms, the median of %d", Number(measure.Milliseconds(s.commit)), probes)}
+	build, _ := debug.ReadBuildInfo()
+	return Environment{
+		Machine:  append(machine(os.DirFS("/"), s.directory), commit),
+		Versions: versions(build, s.version),
+		Settings: s.settings,
+	}, nil
+}
+
+// server is what a server says of itself.
+type server struct {
+	version   string
+	settings  []Fact
+	directory string // of its data; "" unless it runs on this machine
+	commit    time.Duration
+}
+
+func inspect(ctx context.Context, db *lab.Database) (s server, err error) {
+	// A server in a container has an address of its own, and directories that are not this machine's.
+	const whatAndWhere = `SELECT current_setting('server_version'), coalesce((SELECT setting FROM pg_settings
+		WHERE name = 'data_directory' AND coalesce(inet_server_addr() <<= '127.0.0.0/8', true)), '')`
+	if err := db.QueryRow(ctx, whatAndWhere).Scan(&s.version, &s.directory); err != nil {
+		return server{}, err
+	}
+	names := append(slices.Collect(maps.Keys(lab.Settings)), durability...)
+	rows, err := db.Query(ctx, "SELECT name, current_setting(name) FROM unnest($1::text[]) AS name ORDER BY name", names)
+	if err != nil {
+		return server{}, err
+	}
+	if s.settings, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Fact]); err != nil {
+		return server{}, err
+	}
+	s.commit, err = commitTime(ctx, db)
+	return s, err
+}
+
+// commitTime is the median time of a transaction that does nothing but to have something to commit: what it costs here that a commit
+// is durable, which disks differ in most.
+func commitTime(ctx context.Context, db *lab.Database) (time.Duration, error) {
+	times := make([]time.Duration, probes)
+	for i := range times {
+		began := time.Now()
+		if _, err := db.Exec(ctx, "SELECT pg_logical_emit_message(true, 'bench', '')"); err != nil {
+			return 0, err
+		}
+		times[i] = time.Since(began)
+	}
+	return measure.Percentile(times, 0.5), nil
+}

@@ -1,0 +1,52 @@
+package report
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// compared are the beginnings of the modules whose versions make a difference: the driver, and what the relay is compared with.
+var compared = []string{"github.com/jackc/pgx/", "github.com/riverqueue/", "github.com/ThreeDotsLabs/"}
+
+// versions says of what a program was built, which may be nil, and what its server is.
+func versions(build *debug.BuildInfo, postgres string) []Fact {
+	facts := []Fact{{"Go", runtime.Version()}, {"PostgreSQL", postgres}}
+	if build == nil {
+		return facts
+	}
+	if commit := revision(build); commit != "" {
+		facts = slices.Insert(facts, 0, Fact{"outboxgen", commit})
+	}
+	for _, module := range build.Deps {
+		if slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(module.Path, prefix) }) {
+			facts = append(facts, Fact{module.Path, moduleVersion(module)})
+		}
+	}
+	return facts
+}
+
+func moduleVersion(module *debug.Module) string {
+	if module.Replace != nil {
+		return module.Version + ", replaced by " + cmp.Or(module.Replace.Version, "a copy")
+	}
+	return module.Version
+}
+
+// revision is the commit that the program was built from, or "" where the build did not know.
+func revision(build *debug.BuildInfo) string {
+	settings := make(map[string]string, len(build.Settings))
+	for _, s := range build.Settings {
+		settings[s.Key] = s.Value
+	}
+	commit := settings["vcs.revision"]
+	if commit == "" {
+		return ""
+	}
+	if settings["vcs.modified"] == "true" {
+		commit += ", with changes"
+	}
+	return "revision " + commit
+}

@@ -1,0 +1,104 @@
+package rival
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/bench/events"
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+// Enqueue implements Enqueuer.
+func (Relay) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
+	_, err := events.EnqueueOrderPlacedV1(ctx, tx, o)
+	return err
+}
+
+// Queue adds the event to a batch, which is sent within a transaction.
+func (Relay) Queue(ctx context.Context, batch *pgx.Batch, o Order) error {
+	_, err := events.QueueOrderPlacedV1(ctx, batch, o)
+	return err
+}
+
+// Follow implements Follower: the relay runs in the process that enqueues. Retain makes no difference to it.
+func (r Relay) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+	store := events.NewStore(db.Pool)
+	return r.follow(ctx, &watchedStore{Store: store, bell: store.Doorbell()}, ready, published)
+}
+
+// Elsewhere is the relay as it is in another process than the service, without the other process: it is deaf to this process's
+// enqueues, and hears only what outbox.Announce notifies of them, as a service does that runs no relay.
+type Elsewhere struct{ Relay }
+
+// Name implements Follower.
+func (Elsewhere) Name() string { return "outboxgen, told by NOTIFY alone" }
+
+// Follow implements Follower.
+func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+	announcing, stop := context.WithCancel(ctx)
+	var service sync.WaitGroup
+	defer service.Wait()
+	defer stop()
+	service.Go(func() { outbox.Announce(announcing, events.NewStore(db.Pool)) })
+	unrung := &watchedStore{Store: events.NewStore(db.Pool), bell: new(outbox.Doorbell)}
+	return e.follow(ctx, unrung, ready, published)
+}
+
+func (r Relay) follow(ctx context.Context, store *watchedStore, ready func(), published func(uuid.UUID)) error {
+	store.watch(ready)
+	relay, err := outbox.NewRelay(store, publisherFunc(published), Silent(r.Config))
+	if err != nil {
+		return err
+	}
+	return relay.Run(ctx)
+}
+
+// watchedStore tells when a relay has begun: it reads, and it listens.
+type watchedStore struct {
+	*events.Store
+	bell               *outbox.Doorbell
+	reading, listening func()
+}
+
+func (s *watchedStore) watch(ready func()) {
+	var missing atomic.Int32
+	missing.Store(2)
+	begun := func() {
+		if missing.Add(-1) == 0 {
+			ready()
+		}
+	}
+	s.reading, s.listening = sync.OnceFunc(begun), sync.OnceFunc(begun)
+}
+
+// Doorbell implements outbox.Store.
+func (s *watchedStore) Doorbell() *outbox.Doorbell { return s.bell }
+
+// Read implements outbox.Store.
+func (s *watchedStore) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+	s.reading()
+	return s.Store.Read(ctx, reads, known, maxBytes)
+}
+
+// Listen implements outbox.Listener.
+func (s *watchedStore) Listen(ctx context.Context, ready, ring func()) error {
+	return s.Store.Listen(ctx, func() { ready(); s.listening() }, ring)
+}
+
+// publisherFunc is a publisher that does nothing but tell of which order each event is.
+type publisherFunc func(uuid.UUID)
+
+// Publish implements outbox.Publisher.
+func (f publisherFunc) Publish(_ context.Context, m *outbox.Message) error {
+	id, err := uuid.Parse(m.Key)
+	if err != nil {
+		return outbox.Permanent(fmt.Errorf("bench: the key is not an order's id: %w", err))
+	}
+	f(id)
+	return nil
+}

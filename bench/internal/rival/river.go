@@ -1,0 +1,178 @@
+package rival
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// River is River in the settings of its own benchmark. An event is a job, and publishing it is what the job's worker does.
+// Enqueue notifies as seldom as River does by default, which costs the business transactions least.
+type River struct{}
+
+// job is the order as River's arguments, which are stored as JSON.
+type job Order
+
+// Kind implements river.JobArgs.
+func (job) Kind() string { return "order.placed" }
+
+// worker publishes.
+type worker struct {
+	river.WorkerDefaults[job]
+	published func(uuid.UUID)
+}
+
+// Work implements river.Worker.
+func (w *worker) Work(_ context.Context, j *river.Job[job]) error {
+	w.published(j.Args.OrderID)
+	return nil
+}
+
+// Clients that only insert, and are given a transaction each time: they need no pool, and serve every database. A client notifies
+// once in its FetchCooldown, if that often.
+var (
+	sparing = sync.OnceValues(func() (*river.Client[pgx.Tx], error) { return newInserter(river.FetchCooldownDefault) })
+	prompt  = sync.OnceValues(func() (*river.Client[pgx.Tx], error) { return newInserter(river.FetchCooldownMin) })
+)
+
+func newInserter(cooldown time.Duration) (*river.Client[pgx.Tx], error) {
+	return river.NewClient(riverpgxv5.New(nil), &river.Config{
+		FetchCooldown: cooldown, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// newWorking returns a client that calls published for each job.
+func newWorking(db *lab.Database, cooldown, poll time.Duration, published func(uuid.UUID)) (*river.Client[pgx.Tx], error) {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &worker{published: published})
+	return river.NewClient(riverpgxv5.New(db.Pool), &river.Config{
+		FetchCooldown:     cooldown,
+		FetchPollInterval: poll,
+		Logger:            slog.New(slog.DiscardHandler),
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}},
+		Workers:           workers,
+	})
+}
+
+// Name implements Contestant.
+func (River) Name() string { return "River" }
+
+// Prepare implements Contestant.
+func (River) Prepare(ctx context.Context, db *lab.Database) error {
+	migrator, err := rivermigrate.New(riverpgxv5.New(db.Pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	return err
+}
+
+// Fill implements Contestant.
+func (River) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
+	client, err := sparing()
+	if err != nil {
+		return err
+	}
+	return inBatches(orders, func(batch []Order) error {
+		jobs := make([]river.InsertManyParams, len(batch))
+		for i, o := range batch {
+			jobs[i].Args = job(o)
+		}
+		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			_, err := client.InsertManyFastTx(ctx, tx, jobs)
+			return err
+		})
+	})
+}
+
+// Enqueue implements Enqueuer.
+func (River) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
+	return insert(ctx, sparing, tx, o)
+}
+
+func insert(ctx context.Context, inserter func() (*river.Client[pgx.Tx], error), tx pgx.Tx, o Order) error {
+	client, err := inserter()
+	if err != nil {
+		return err
+	}
+	_, err = client.InsertTx(ctx, tx, job(o), nil)
+	return err
+}
+
+// Drain implements Contestant. The last event is published when River's completer has stored that its job is done.
+func (River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
+	var worked atomic.Int64
+	client, err := newWorking(db, 2*time.Millisecond, 20*time.Millisecond, func(uuid.UUID) { worked.Add(1) })
+	if err != nil {
+		return 0, err
+	}
+	// What does not fit into the channel would be dropped.
+	results, cancel := client.SubscribeConfig(&river.SubscribeConfig{
+		ChanSize: n + 1, Kinds: []river.EventKind{river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled},
+	})
+	defer cancel()
+	began := time.Now()
+	if err := client.Start(ctx); err != nil {
+		return 0, err
+	}
+	err = awaitCompleted(ctx, results, n)
+	took := time.Since(began)
+	stopping, release := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer release()
+	return took, errors.Join(err, client.Stop(stopping), exactly(n, worked.Load()),
+		noneLeft(ctx, db, "SELECT count(*) FROM river_job WHERE state <> 'completed'"))
+}
+
+// awaitCompleted waits until n jobs are completed.
+func awaitCompleted(ctx context.Context, results <-chan *river.Event, n int) error {
+	for range n {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case result, open := <-results:
+			if !open {
+				return errors.New("bench: River stopped by itself")
+			}
+			if result.Kind != river.EventKindJobCompleted {
+				return fmt.Errorf("bench: %s: job %d", result.Kind, result.Job.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// PromptRiver is River tuned for latency instead of throughput: it notifies, fetches and polls as often as it can be told to.
+type PromptRiver struct{ River }
+
+// Name implements Follower.
+func (PromptRiver) Name() string { return "River, fetch cooldown 1 ms" }
+
+// Enqueue implements Follower.
+func (PromptRiver) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
+	return insert(ctx, prompt, tx, o)
+}
+
+// Follow implements Follower.
+func (PromptRiver) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+	client, err := newWorking(db, river.FetchCooldownMin, river.FetchPollIntervalMin, published)
+	if err != nil {
+		return err
+	}
+	if err := client.Start(ctx); err != nil {
+		return err
+	}
+	ready()
+	<-client.Stopped()
+	return nil
+}

@@ -1,0 +1,182 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/bench/events"
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	"github.com/outboxgen/outboxgen/bench/internal/measure"
+	"github.com/outboxgen/outboxgen/bench/internal/rival"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"golang.org/x/sync/errgroup"
+)
+
+// load enqueues at a fixed rate, whether or not anybody keeps up, while a relay publishes. It watches both.
+type load struct {
+	perSecond     int // events
+	perTx         int // events in one transaction
+	clients       int
+	lasts, window time.Duration // what is observed is told apart by windows
+}
+
+// window is what was observed from one instant to the next.
+type window struct {
+	mu      sync.Mutex
+	waits   []time.Duration // from before the commit to the publish, of one event of each transaction
+	reads   []time.Duration // of the relay
+	settles []time.Duration
+}
+
+func (w *window) add(to *[]time.Duration, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*to = append(*to, d)
+}
+
+// cycle is how long the relay's statements of one cycle take on the average: a read and a settle.
+func (w *window) cycle() time.Duration { return mean(w.reads) + mean(w.settles) }
+
+func (w *window) wait(p float64) float64 {
+	return measure.Milliseconds(measure.Percentile(w.waits, p))
+}
+
+func mean(values []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, v := range values {
+		sum += v
+	}
+	return sum / time.Duration(max(1, len(values)))
+}
+
+// observed is a relay's store and publisher under watch.
+type observed struct {
+	*events.Store
+	began     time.Time
+	each      time.Duration
+	windows   []window
+	committed sync.Map // key → when its transaction began to commit
+	published atomic.Int64
+}
+
+func (o *observed) now() *window {
+	return &o.windows[min(int(time.Since(o.began)/o.each), len(o.windows)-1)]
+}
+
+// Read implements outbox.Reader.
+func (o *observed) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+	began, w := time.Now(), o.now()
+	messages, err := o.Store.Read(ctx, reads, known, maxBytes)
+	w.add(&w.reads, time.Since(began))
+	return messages, err
+}
+
+// Published implements outbox.Settler.
+func (o *observed) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
+	began, w := time.Now(), o.now()
+	n, err := o.Store.Published(ctx, relay, owned, published)
+	w.add(&w.settles, time.Since(began))
+	return n, err
+}
+
+// Publish implements outbox.Publisher.
+func (o *observed) Publish(_ context.Context, m *outbox.Message) error {
+	o.published.Add(1)
+	if committed, found := o.committed.LoadAndDelete(m.Key); found {
+		w := o.now()
+		w.add(&w.waits, time.Since(committed.(time.Time)))
+	}
+	return nil
+}
+
+// run enqueues and publishes, calls every at the end of each window, and returns the windows once all is published.
+func (c load) run(ctx context.Context, db *lab.Database, every func(window int) error) ([]window, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.lasts+2*time.Minute)
+	defer cancel()
+	o := &observed{Store: events.NewStore(db.Pool), began: time.Now(), each: c.window, windows: make([]window, c.lasts/c.window)}
+	r, err := outbox.NewRelay(o, o, rival.Silent(outbox.Config{}))
+	if err != nil {
+		return nil, err
+	}
+	relaying, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(relaying) }()
+	var group errgroup.Group
+	for client := range c.clients {
+		group.Go(func() error { return c.enqueue(ctx, db, o, client) })
+	}
+	group.Go(func() error { return c.tick(ctx, o, every) })
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if err := awaitPublished(ctx, o, c.perSecond*int(c.lasts/time.Second)); err != nil {
+		return nil, err
+	}
+	stop()
+	return o.windows, <-ended
+}
+
+// enqueue is one client: its transactions are due at fixed instants, and one that is late is made at once.
+func (c load) enqueue(ctx context.Context, db *lab.Database, o *observed, client int) error {
+	r := rand.New(rand.NewPCG(2, uint64(client)))
+	total := c.perSecond * int(c.lasts/time.Second) / c.perTx
+	for i := client; i < total; i += c.clients {
+		due := o.began.Add(time.Duration(i) * c.lasts / time.Duration(total))
+		if !wait(ctx, time.Until(due)) {
+			return ctx.Err()
+		}
+		orders := make([]rival.Order, c.perTx)
+		for j := range orders {
+			orders[j] = rival.NewOrder(r, uuid.New())
+		}
+		if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			err := rival.EnqueueAll(ctx, tx, orders)
+			o.committed.Store(orders[0].EventKey(), time.Now())
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c load) tick(ctx context.Context, o *observed, every func(int) error) error {
+	for i := range o.windows {
+		if !wait(ctx, time.Until(o.began.Add(time.Duration(i+1)*c.window))) {
+			return ctx.Err()
+		}
+		if err := every(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitPublished looks every few milliseconds whether all is published.
+func awaitPublished(ctx context.Context, o *observed, n int) error {
+	for o.published.Load() < int64(n) {
+		if !wait(ctx, 5*time.Millisecond) {
+			return fmt.Errorf("bench: of %d events %d were published in time", n, o.published.Load())
+		}
+	}
+	return nil
+}
+
+// wait reports whether ctx is alive after d.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

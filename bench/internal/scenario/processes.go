@@ -1,0 +1,185 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/bench/events"
+	"github.com/outboxgen/outboxgen/bench/internal/child"
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	"github.com/outboxgen/outboxgen/bench/internal/measure"
+	"github.com/outboxgen/outboxgen/bench/internal/report"
+	"github.com/outboxgen/outboxgen/bench/internal/rival"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+)
+
+const (
+	drainTimeout = 5 * time.Minute // of one drain, with all that prepares it
+	enqueueBatch = 1000            // events that one statement enqueues
+)
+
+// sharing is how relays are configured that share an outbox: they even out their shards at every heartbeat, and to wait for ten
+// seconds for the next one would add nothing to a benchmark.
+var sharing = outbox.Config{Lease: 3 * time.Second}
+
+// processes has relays in one, two and four processes drain the same backlog.
+func processes(ctx context.Context, l *lab.Lab) (report.Result, error) {
+	orders := rival.Uniform(lab.Pick(l, 200_000, 50_000)).Orders()
+	relays := []int{1, 2, 4}
+	strays, drains := 0, 0
+	var variants []func() (float64, error)
+	for _, n := range relays {
+		variants = append(variants, func() (float64, error) {
+			rate, stray, err := drainTogether(ctx, l, n, orders)
+			strays += stray
+			drains++
+			if err != nil {
+				return 0, fmt.Errorf("%d relay processes: %w", n, err)
+			}
+			return rate, nil
+		})
+	}
+	rates, err := interleave(lab.Pick(l, 5, 2), variants...)
+	if err != nil {
+		return report.Result{}, err
+	}
+	what := "drain " + Thousands(float64(len(orders))) + " pending events"
+	result := report.Result{Claims: []report.Claim{{
+		What:   what + " with 1, 2 and 4 relay processes: lost, or published twice",
+		Values: measure.Series{float64(strays)}, Unit: "events", Bound: report.AtMost(0),
+		Detail: fmt.Sprintf("by what the processes recorded, in %d drains", drains),
+	}}}
+	for i, n := range relays[1:] {
+		result.Claims = append(result.Claims, report.Claim{
+			What:   fmt.Sprintf("%s: %d relay processes against 1", what, n),
+			Values: rates[i+1].Over(rates[0]), Unit: "×", Bound: report.AtLeast(1),
+			Detail: fmt.Sprintf("%d processes %s, 1 process %s", n, perSecond(rates[i+1]), perSecond(rates[0])),
+		})
+	}
+	return result, nil
+}
+
+// drainTogether has n relays, which have shared the shards out among themselves already, publish orders that are committed at once.
+// It returns the rate from the commit to the empty outbox, and how many events were not published exactly once.
+func drainTogether(ctx context.Context, l *lab.Lab, n int, orders []rival.Order) (rate float64, strays int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	db, err := l.Database(ctx, drainConns)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer db.Drop()
+	if err := (rival.Relay{}).Prepare(ctx, db); err != nil {
+		return 0, 0, err
+	}
+	var seqs []int64
+	reports, err := child.Run(ctx, n, db.URL, sharing, func(f *child.Fleet) (err error) {
+		seqs, rate, err = commitAndDrain(ctx, db, f, orders)
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	records := make([][]int64, n)
+	shares := make([]string, n)
+	for i, r := range reports {
+		records[i], shares[i] = r.Seqs, Thousands(float64(len(r.Seqs)))
+	}
+	slog.Info("drained", "relay processes", n, "events", len(orders), "per second", int(rate), "shares", strings.Join(shares, " + "))
+	return rate, countStrays(seqs, records), expectEmpty(ctx, db)
+}
+
+// commitAndDrain waits until the relays have shared the shards out, commits orders at once, and waits until they are published. It
+// returns the events' seqs, and the rate from the commit to the empty outbox.
+func commitAndDrain(ctx context.Context, db *lab.Database, f *child.Fleet, orders []rival.Order) (seqs []int64, rate float64, err error) {
+	if err := f.Await(ctx, sharedOut); err != nil {
+		return nil, 0, err
+	}
+	if seqs, err = commitAtOnce(ctx, db, orders); err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if err := events.NewStore(db.Pool).Notify(ctx); err != nil { // as outbox.Announce does after a commit
+		return nil, 0, err
+	}
+	err = f.Await(ctx, settled(len(orders)))
+	return seqs, measure.Rate(len(orders), time.Since(began)), err
+}
+
+// sharedOut reports whether each relay owns as many shards as the others.
+func sharedOut(all []child.Progress) bool {
+	return !slices.ContainsFunc(all, func(p child.Progress) bool { return p.Shards != events.Shards/len(all) })
+}
+
+// settled returns whether the relays have settled n events together.
+func settled(n int) func([]child.Progress) bool {
+	return func(all []child.Progress) bool {
+		var sum int64
+		for _, p := range all {
+			sum += p.Settled
+		}
+		return sum >= int64(n)
+	}
+}
+
+// commitAtOnce enqueues all orders in one transaction, has the server write its buffers, and commits. It returns the events' seqs.
+func commitAtOnce(ctx context.Context, db *lab.Database, orders []rival.Order) (seqs []int64, err error) {
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		for batch := range slices.Chunk(orders, enqueueBatch) {
+			if err := rival.EnqueueAll(ctx, tx, batch); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, "SELECT seq FROM outbox")
+		if err != nil {
+			return err
+		}
+		if seqs, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+			return err
+		}
+		_, err = db.Exec(ctx, "CHECKPOINT")
+		return err
+	})
+	if err == nil && len(seqs) != len(orders) {
+		err = fmt.Errorf("bench: %d orders made %d events", len(orders), len(seqs))
+	}
+	return seqs, err
+}
+
+// countStrays counts the events that are not in the records exactly once, and what is in the records and no event.
+func countStrays(seqs []int64, records [][]int64) (strays int) {
+	times := make(map[int64]int, len(seqs))
+	for _, seq := range seqs {
+		times[seq] = 0
+	}
+	for _, seq := range slices.Concat(records...) {
+		if _, known := times[seq]; !known {
+			strays++
+			continue
+		}
+		times[seq]++
+	}
+	for _, n := range times {
+		if n != 1 {
+			strays++
+		}
+	}
+	return strays
+}
+
+// expectEmpty is an error unless nothing is left of the events: neither in the outbox nor among the dead letters.
+func expectEmpty(ctx context.Context, db *lab.Database) error {
+	var left int
+	if err := db.QueryRow(ctx, "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM outbox_dead)").Scan(&left); err != nil {
+		return fmt.Errorf("bench: count what is left: %w", err)
+	}
+	if left > 0 {
+		return fmt.Errorf("bench: %d events are left, though as many were settled as there were", left)
+	}
+	return nil
+}

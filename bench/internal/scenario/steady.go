@@ -1,0 +1,105 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/outboxgen/outboxgen/bench/internal/lab"
+	"github.com/outboxgen/outboxgen/bench/internal/measure"
+	"github.com/outboxgen/outboxgen/bench/internal/report"
+	"github.com/outboxgen/outboxgen/bench/internal/rival"
+)
+
+// pressure keeps up with 3,000 events/s while a snapshot is held that lets no dead row go.
+func pressure(ctx context.Context, l *lab.Lab) (report.Result, error) {
+	c := load{perSecond: 3000, perTx: 10, clients: 4, lasts: lab.Pick(l, 2*time.Minute, 10*time.Second), window: lab.Pick(l, 10*time.Second, 2*time.Second)}
+	db, err := l.Database(ctx, drainConns+c.clients)
+	if err != nil {
+		return report.Result{}, err
+	}
+	defer db.Drop()
+	if err := relay.Prepare(ctx, db); err != nil {
+		return report.Result{}, err
+	}
+	release, err := holdSnapshot(ctx, db)
+	if err != nil {
+		return report.Result{}, err
+	}
+	defer release()
+	windows, err := c.run(ctx, db, func(int) error { return nil })
+	if err != nil {
+		return report.Result{}, err
+	}
+	first, last := &windows[0], &windows[len(windows)-1]
+	return report.Result{Claims: []report.Claim{{
+		What:   fmt.Sprintf("3,000 events/s for %v under an old snapshot: the relay's cycle at the end against the beginning", c.lasts),
+		Values: measure.Series{float64(last.cycle()) / float64(first.cycle())}, Unit: "×", Bound: report.AtMost(1.5),
+		Detail: fmt.Sprintf("%.2f ms against %.2f ms; commit to publish p50 %.1f ms against %.1f ms, p99 %.1f ms against %.1f ms",
+			measure.Milliseconds(last.cycle()), measure.Milliseconds(first.cycle()),
+			last.wait(0.5), first.wait(0.5), last.wait(0.99), first.wait(0.99)),
+	}}}, nil
+}
+
+// size is how much room the outbox takes.
+type size struct{ table, indexes, dead float64 } // MiB, MiB, rows
+
+func sizeOf(ctx context.Context, db *lab.Database) (s size, err error) {
+	err = db.QueryRow(ctx, `
+		SELECT pg_table_size('outbox') / 1048576.0, pg_indexes_size('outbox') / 1048576.0,
+		       (SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'outbox')`).Scan(&s.table, &s.indexes, &s.dead)
+	return s, err
+}
+
+// steady enqueues at half of the drain rate while the relay runs. Once the server's vacuum has found its rhythm, nothing may grow.
+func steady(ctx context.Context, l *lab.Lab) (report.Result, error) {
+	half, err := halfOfDrainRate(ctx, l)
+	if err != nil {
+		return report.Result{}, err
+	}
+	c := load{perSecond: half, perTx: 500, clients: 2, lasts: lab.Pick(l, 10*time.Minute, 20*time.Second), window: lab.Pick(l, time.Minute, 4*time.Second)}
+	db, err := l.Database(ctx, drainConns+c.clients)
+	if err != nil {
+		return report.Result{}, err
+	}
+	defer db.Drop()
+	if err := relay.Prepare(ctx, db); err != nil {
+		return report.Result{}, err
+	}
+	var sizes []size
+	windows, err := c.run(ctx, db, func(i int) error {
+		s, err := sizeOf(ctx, db)
+		slog.Info("steady", "window", i, "table MiB", int(s.table), "indexes MiB", int(s.indexes), "dead", int(s.dead))
+		sizes = append(sizes, s)
+		return err
+	})
+	if err != nil {
+		return report.Result{}, err
+	}
+	start, end := len(windows)/3, len(windows)-1 // the first windows are those until vacuum has come round
+	what := fmt.Sprintf("%v at %s events/s, end against beginning: ", c.lasts, Thousands(float64(half)))
+	grown := func(name, unit string, from, to float64, bound report.Bound) report.Claim {
+		return report.Claim{
+			What: what + name, Values: measure.Series{to / max(from, 1)}, Unit: "×", Bound: bound,
+			Detail: fmt.Sprintf("%s %s against %s %s", Thousands(to), unit, Thousands(from), unit),
+		}
+	}
+	a, z := &windows[start], &windows[end]
+	latency := report.Claim{
+		What: what + "commit to publish, p50", Values: measure.Series{z.wait(0.5) / a.wait(0.5)}, Unit: "×", Bound: report.AtMost(1.25),
+		Detail: fmt.Sprintf("%.1f ms against %.1f ms; p99 %.1f ms against %.1f ms", z.wait(0.5), a.wait(0.5), z.wait(0.99), a.wait(0.99)),
+	}
+	return report.Result{Claims: []report.Claim{
+		grown("table", "MiB", sizes[start].table, sizes[end].table, report.AtMost(1.25)),
+		grown("indexes", "MiB", sizes[start].indexes, sizes[end].indexes, report.AtMost(1.25)),
+		grown("dead rows", "rows", sizes[start].dead, sizes[end].dead, report.Bound{}),
+		latency,
+	}}, nil
+}
+
+// halfOfDrainRate returns half of what the relay drains here, rounded to full thousands.
+func halfOfDrainRate(ctx context.Context, l *lab.Lab) (int, error) {
+	rate, err := drainOnce(ctx, l, relay, rival.Uniform(lab.Pick(l, 200_000, 50_000)))
+	return int(rate/2/1000) * 1000, err
+}
