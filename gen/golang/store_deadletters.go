@@ -21,13 +21,12 @@ func (g *generator) deadLettersMethods() []jen.Code {
 //		}
 //		letters := make([]outbox.DeadLetter, len(rows))
 //		for i, r := range rows {
-//			m, err := message(outboxdb.ReadShardsRow{
+//			letters[i].Error, letters[i].DiedAt = r.LastError, r.DiedAt
+//			if err := fillMessage(&letters[i].Message, outboxdb.ReadShardsRow{
 //				Shard: r.Shard, Seq: r.Seq, …
-//			})
-//			if err != nil {
+//			}); err != nil {
 //				return nil, err
 //			}
-//			letters[i] = outbox.DeadLetter{Message: m, Error: r.LastError, DiedAt: r.DiedAt}
 //		}
 //		return letters, nil
 //	}
@@ -36,6 +35,7 @@ func (g *generator) listDead() jen.Code {
 		sameNamed("r", "Shard", "Seq", "ID", "Type", "Version", "Topic", "Key", "Payload"),
 		sameNamed("r", "ContentType", "Headers", "CausationID", "Attempts", "CreatedAt"),
 	))
+	letter := func(field string) *jen.Statement { return jen.Id("letters").Index(jen.Id("i")).Dot(field) }
 	return method("ListDead", "outbox.DeadLetters").Params(ctxParam(), jen.Id("limit").Int()).
 		Add(results(jen.Index().Add(outbox("DeadLetter")), jen.Error())).
 		Block(
@@ -43,13 +43,8 @@ func (g *generator) listDead() jen.Code {
 			ifFailed(failure("outbox: list dead letters"), jen.Nil()),
 			makeSlice("letters", outbox("DeadLetter")),
 			eachRow(
-				assign("m", jen.Id("message").Call(row)),
-				ifFailed(jen.Err(), jen.Nil()),
-				jen.Id("letters").Index(jen.Id("i")).Op("=").Add(outbox("DeadLetter")).Values(
-					pair("Message", jen.Id("m")),
-					pair("Error", selector("r", "LastError")),
-					pair("DiedAt", selector("r", "DiedAt")),
-				),
+				jen.List(letter("Error"), letter("DiedAt")).Op("=").List(selector("r", "LastError"), selector("r", "DiedAt")),
+				try(fillMessage(letter("Message"), row), jen.Err(), jen.Nil()),
 			),
 			jen.Return(jen.Id("letters"), jen.Nil()),
 		)

@@ -213,25 +213,26 @@ func readColumns() jen.Code {
 
 // messageFunction makes:
 //
-//	// message is what the relay makes of a row. …
-//	func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {
-//		m := outbox.Message{
+//	// fillMessage makes of m what the relay makes of a row. …
+//	func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) error {
+//		*m = outbox.Message{
 //			Type: r.Type, …
 //		}
 //		if r.Headers == nil {
-//			return m, nil
+//			return nil
 //		}
 //		if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
-//			return m, fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
+//			return fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
 //		}
-//		return m, nil
+//		return nil
 //	}
 func (g *generator) messageFunction() jen.Code {
-	return comment("message is what the relay makes of a row. The four reading queries return the same columns.").Line().
-		Func().Id("message").Params(jen.Id("r").Add(g.outboxdb("ReadShardsRow"))).
-		Add(results(outbox("Message"), jen.Error())).
+	return comment("fillMessage makes of m what the relay makes of a row. The four reading queries return the same columns.").Line().
+		Func().Id("fillMessage").
+		Params(jen.Id("m").Op("*").Add(outbox("Message")), jen.Id("r").Add(g.outboxdb("ReadShardsRow"))).
+		Error().
 		Block(
-			jen.Id("m").Op(":=").Add(outbox("Message")).Add(valueLines(
+			jen.Op("*").Id("m").Op("=").Add(outbox("Message")).Add(valueLines(
 				sameNamed("r", "Type", "Version", "Topic", "Key", "Payload", "ContentType"),
 				sameNamed("r", "CreatedAt", "Attempts", "Begun", "Waiting"),
 				jen.List(
@@ -241,27 +242,24 @@ func (g *generator) messageFunction() jen.Code {
 					pair("Position", outbox("Position").Values(sameNamed("r", "Shard", "Seq"))),
 				),
 			)),
-			jen.If(selector("r", "Headers").Op("==").Nil()).Block(jen.Return(jen.Id("m"), jen.Nil())),
+			jen.If(selector("r", "Headers").Op("==").Nil()).Block(jen.Return(jen.Nil())),
 			try(
 				jen.Qual("encoding/json", "Unmarshal").Call(selector("r", "Headers"), jen.Op("&").Add(selector("m", "Headers"))),
 				jen.Qual("fmt", "Errorf").Call(
 					jen.Lit("outbox: the headers of event %s are not a JSON object of strings"), selector("m", "ID")),
-				jen.Id("m"),
 			),
-			jen.Return(jen.Id("m"), jen.Nil()),
+			jen.Return(jen.Nil()),
 		)
 }
 
 // messagesFunction makes:
 //
-//	func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) ([]outbox.Message, error) {
+//	func messages[R …](rows []*R) ([]outbox.Message, error) {
 //		out := make([]outbox.Message, len(rows))
 //		for i, r := range rows {
-//			m, err := message(outboxdb.ReadShardsRow(*r))
-//			if err != nil {
+//			if err := fillMessage(&out[i], outboxdb.ReadShardsRow(*r)); err != nil {
 //				return nil, err
 //			}
-//			out[i] = m
 //		}
 //		return out, nil
 //	}
@@ -273,11 +271,14 @@ func (g *generator) messagesFunction() jen.Code {
 		Add(messageResults()).
 		Block(
 			makeSlice("out", outbox("Message")),
-			eachRow(
-				assign("m", jen.Id("message").Call(g.outboxdb("ReadShardsRow").Call(jen.Op("*").Id("r")))),
-				ifFailed(jen.Err(), jen.Nil()),
-				jen.Id("out").Index(jen.Id("i")).Op("=").Id("m"),
-			),
+			eachRow(try(fillMessage(jen.Id("out").Index(jen.Id("i")), g.outboxdb("ReadShardsRow").Call(jen.Op("*").Id("r"))), jen.Err(), jen.Nil())),
 			jen.Return(jen.Id("out"), jen.Nil()),
 		)
+}
+
+// fillMessage makes:
+//
+//	fillMessage(&out[i], row)
+func fillMessage(out *jen.Statement, row jen.Code) jen.Code {
+	return jen.Id("fillMessage").Call(jen.Op("&").Add(out), row)
 }

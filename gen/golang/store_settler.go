@@ -44,7 +44,7 @@ type settling struct {
 //
 //	// Bury implements outbox.Settler.
 //	func (s *Store) Bury(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, deaths []outbox.Death) (int, error) {
-//		p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay)}
+//		p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay), Seqs: make([]int64, 0, len(deaths))}
 //		p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 //		for _, r := range deaths {
 //			p.Seqs = append(p.Seqs, r.Seq)
@@ -62,7 +62,8 @@ func (g *generator) settle(x settling) jen.Code {
 		Params(ctxParam(), relayParam(), sliceParam("owned", "Ownership"), sliceParam(x.items, x.of)).
 		Add(countResults()).
 		Block(
-			jen.Id("p").Op(":=").Add(g.params(x.query, pair("Relay", pgUUID(jen.Id("relay"))))),
+			jen.Id("p").Op(":=").Add(g.params(x.query,
+				pair("Relay", pgUUID(jen.Id("relay"))), pair("Seqs", makeEmpty(jen.Int64(), x.items)))),
 			jen.List(selector("p", "OwnedShards"), selector("p", "OwnedFences")).Op("=").Id("ownedColumns").Call(jen.Id("owned")),
 			each("r", x.items, append(seqs, x.columns...)...),
 			assign("n", query(x.query, jen.Id("p"))),

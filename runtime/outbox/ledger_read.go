@@ -32,8 +32,8 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 	defer l.mu.Unlock()
 	l.lookAgain(now)
 	p = plan{shards: l.readable(), horizon: l.horizon.seq, at: now}
-	room := l.maxEvents - l.inFlight
-	if len(p.shards) == 0 || room < l.maxEvents/2 || l.bytes > l.maxBytes/2 {
+	half := l.maxEvents / 2 // while one half is published and settled, the other is read
+	if len(p.shards) == 0 || l.inFlight > half || l.bytes > l.maxBytes/2 {
 		return plan{}, false
 	}
 	busy := 0
@@ -49,7 +49,7 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 		case s.suspects > 0:
 			limit = suspectLimit
 		case s.busy:
-			limit = max(idleLimit, room/busy)
+			limit = max(idleLimit, half/busy)
 		}
 		p.reads = append(p.reads, ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
 		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: l.share(s, len(p.shards), idleLimit)})

@@ -48,7 +48,7 @@ type settlement struct {
 }
 
 func (s *session) batch(events []*event) *settlement {
-	b := &settlement{}
+	b := &settlement{published: make([]Position, 0, len(events))}
 	for _, e := range events {
 		if o := e.lane.shard.Ownership; !slices.Contains(b.owned, o) {
 			b.owned = append(b.owned, o)

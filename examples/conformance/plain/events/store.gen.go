@@ -180,7 +180,7 @@ func (s *Store) Snapshot(ctx context.Context) (outbox.Snapshot, error) {
 
 // Retry implements outbox.Settler.
 func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, retries []outbox.Retry) (int, error) {
-	p := outboxdb.RetryEventsParams{Relay: pgUUID(relay)}
+	p := outboxdb.RetryEventsParams{Relay: pgUUID(relay), Seqs: make([]int64, 0, len(retries))}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range retries {
 		p.Seqs = append(p.Seqs, r.Seq)
@@ -198,7 +198,7 @@ func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Owner
 
 // Published implements outbox.Settler.
 func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
-	p := outboxdb.DeleteEventsParams{Relay: pgUUID(relay)}
+	p := outboxdb.DeleteEventsParams{Relay: pgUUID(relay), Seqs: make([]int64, 0, len(published))}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range published {
 		p.Seqs = append(p.Seqs, r.Seq)
@@ -212,7 +212,7 @@ func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.O
 
 // Bury implements outbox.Settler.
 func (s *Store) Bury(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, deaths []outbox.Death) (int, error) {
-	p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay)}
+	p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay), Seqs: make([]int64, 0, len(deaths))}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
 	for _, r := range deaths {
 		p.Seqs = append(p.Seqs, r.Seq)
@@ -234,14 +234,13 @@ func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, e
 	}
 	letters := make([]outbox.DeadLetter, len(rows))
 	for i, r := range rows {
-		m, err := message(outboxdb.ReadShardsRow{
+		letters[i].Error, letters[i].DiedAt = r.LastError, r.DiedAt
+		if err := fillMessage(&letters[i].Message, outboxdb.ReadShardsRow{
 			Shard: r.Shard, Seq: r.Seq, ID: r.ID, Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload,
 			ContentType: r.ContentType, Headers: r.Headers, CausationID: r.CausationID, Attempts: r.Attempts, CreatedAt: r.CreatedAt,
-		})
-		if err != nil {
+		}); err != nil {
 			return nil, err
 		}
-		letters[i] = outbox.DeadLetter{Message: m, Error: r.LastError, DiedAt: r.DiedAt}
 	}
 	return letters, nil
 }
@@ -404,30 +403,28 @@ func (r *plannedRows) Err() error {
 	return r.ended
 }
 
-// message is what the relay makes of a row. The four reading queries return the same columns.
-func message(r outboxdb.ReadShardsRow) (outbox.Message, error) {
-	m := outbox.Message{
+// fillMessage makes of m what the relay makes of a row. The four reading queries return the same columns.
+func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) error {
+	*m = outbox.Message{
 		Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
 		CreatedAt: r.CreatedAt, Attempts: r.Attempts, Begun: r.Begun, Waiting: r.Waiting,
 		Source: Service, ID: r.ID.Bytes, CausationID: r.CausationID.Bytes, Position: outbox.Position{Shard: r.Shard, Seq: r.Seq},
 	}
 	if r.Headers == nil {
-		return m, nil
+		return nil
 	}
 	if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
-		return m, fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
+		return fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
 	}
-	return m, nil
+	return nil
 }
 
 func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) ([]outbox.Message, error) {
 	out := make([]outbox.Message, len(rows))
 	for i, r := range rows {
-		m, err := message(outboxdb.ReadShardsRow(*r))
-		if err != nil {
+		if err := fillMessage(&out[i], outboxdb.ReadShardsRow(*r)); err != nil {
 			return nil, err
 		}
-		out[i] = m
 	}
 	return out, nil
 }

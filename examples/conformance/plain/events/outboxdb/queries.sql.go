@@ -98,7 +98,7 @@ WITH owned AS MATERIALIZED (
     FOR SHARE
 )
 DELETE FROM "outbox" o
-WHERE o.seq = ANY ($1::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned))
+WHERE o.seq = ANY ($1::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
 `
 
 type DeleteEventsParams struct {
@@ -317,7 +317,7 @@ WITH owned AS MATERIALIZED (
     SELECT unnest($4::bigint[]) AS seq, unnest($5::integer[]) AS attempts, unnest($6::text[]) AS error
 ), dead AS (
     DELETE FROM "outbox" o
-    WHERE o.seq = ANY ($4::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned))
+    WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
     RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.begun, o.available_at, o.last_error, o.created_at
 )
 INSERT INTO "outbox_dead"
@@ -360,7 +360,7 @@ WITH owned AS MATERIALIZED (
     FOR SHARE
 ), sent AS (
     DELETE FROM "outbox" o
-    WHERE o.seq = ANY ($4::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned))
+    WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
     RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.begun, o.available_at, o.last_error, o.created_at
 )
 INSERT INTO "outbox_sent"
@@ -809,7 +809,7 @@ UPDATE "outbox" o
 SET attempts = r.attempts, begun = r.begun, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
     last_error = r.error
 FROM r
-WHERE o.seq = ANY ($1::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned)) AND o.seq = r.seq
+WHERE o.seq = ANY ($1::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE AND o.seq = r.seq
 `
 
 type RetryEventsParams struct {

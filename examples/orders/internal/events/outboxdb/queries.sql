@@ -149,7 +149,7 @@ UPDATE "outbox" o
 SET attempts = r.attempts, begun = r.begun, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
     last_error = r.error
 FROM r
-WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned)) AND o.seq = r.seq;
+WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE AND o.seq = r.seq;
 
 -- name: DeleteEvents :execrows
 WITH owned AS MATERIALIZED (
@@ -159,7 +159,7 @@ WITH owned AS MATERIALIZED (
     FOR SHARE
 )
 DELETE FROM "outbox" o
-WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned));
+WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE;
 
 -- name: MoveEventsToSent :execrows
 WITH owned AS MATERIALIZED (
@@ -169,7 +169,7 @@ WITH owned AS MATERIALIZED (
     FOR SHARE
 ), sent AS (
     DELETE FROM "outbox" o
-    WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned))
+    WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
     RETURNING o.*
 )
 INSERT INTO "outbox_sent"
@@ -186,7 +186,7 @@ WITH owned AS MATERIALIZED (
     SELECT unnest(@seqs::bigint[]) AS seq, unnest(@attempts::integer[]) AS attempts, unnest(@errors::text[]) AS error
 ), dead AS (
     DELETE FROM "outbox" o
-    WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard + 0) = ANY (ARRAY(SELECT owned.shard FROM owned))
+    WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
     RETURNING o.*
 )
 INSERT INTO "outbox_dead"
