@@ -4,10 +4,13 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 )
@@ -32,11 +35,61 @@ func Open(ctx context.Context, quick bool) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Lab{Server: server, Quick: quick}, nil
+	l := &Lab{Server: server, Quick: quick}
+	if err := l.checkDurable(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// checkDurable refuses a server on which a commit may be lost: it is faster for the wrong reason.
+func (l *Lab) checkDurable(ctx context.Context) error {
+	db, err := l.Database(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer db.Drop()
+	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+		var value string
+		if err := db.QueryRow(ctx, "SELECT current_setting($1)", setting).Scan(&value); err != nil {
+			return fmt.Errorf("bench: look at %s: %w", setting, err)
+		}
+		if value != "on" {
+			return fmt.Errorf("bench: %s is %s on %s: turn it on, or have the benchmark start a server of its own", setting, value, l.Server.Source)
+		}
+	}
+	return nil
 }
 
 // Close ends the server and removes its files.
 func (l *Lab) Close() error { return l.Server.Stop() }
+
+// Set changes a setting of the server until reset.
+func (l *Lab) Set(ctx context.Context, name, value string) (reset func(), err error) {
+	db, err := l.Database(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	name = pgx.Identifier{name}.Sanitize()
+	change := func(ctx context.Context, sql string) error {
+		_, err := db.Exec(ctx, sql)
+		if err == nil {
+			_, err = db.Exec(ctx, "SELECT pg_reload_conf()")
+		}
+		return err
+	}
+	reset = func() {
+		defer db.Drop()
+		if err := change(context.WithoutCancel(ctx), "ALTER SYSTEM RESET "+name); err != nil {
+			slog.Warn("bench: a setting was not reset", "error", err)
+		}
+	}
+	if err := change(ctx, "ALTER SYSTEM SET "+name+" = '"+strings.ReplaceAll(value, "'", "''")+"'"); err != nil {
+		reset()
+		return nil, fmt.Errorf("bench: set %s: %w", name, err)
+	}
+	return reset, nil
+}
 
 // Pick returns quick in a quick run, and else full.
 func Pick[T any](l *Lab, full, quick T) T {

@@ -41,7 +41,7 @@ func bulk(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		return report.Result{}, err
 	}
 	return report.Result{Claims: []report.Claim{{
-		What:   fmt.Sprintf("enqueue %s events in one transaction, against a COPY of rows that are already encoded", Thousands(bulkEvents)),
+		What:   fmt.Sprintf("enqueue %s events in one transaction, against a COPY of rows that are already encoded", report.Number(bulkEvents)),
 		Values: rates[0].Over(rates[1]), Unit: "×", Bound: report.AtLeast(0.6),
 		Detail: fmt.Sprintf("%s against %s; against a COPY that encodes its rows, too (%s): %.2f ×",
 			perSecond(rates[0]), perSecond(rates[1]), perSecond(rates[2]), rates[0].Over(rates[2]).Median()),

@@ -46,7 +46,7 @@ func manyClients(ctx context.Context, l *lab.Lab, n int) ([]report.Claim, error)
 		return report.Claim{
 			What:   fmt.Sprintf("%d clients, an event in each business transaction, %s: throughput against no event", n, how),
 			Values: rates[i].Over(rates[0]), Unit: "×", Bound: bound,
-			Detail: fmt.Sprintf("%s transactions/s with, %s without; %s", Thousands(rates[i].Median()), Thousands(rates[0].Median()), detail),
+			Detail: fmt.Sprintf("%s transactions/s with, %s without; %s", report.Number(rates[i].Median()), report.Number(rates[0].Median()), detail),
 		}
 	}
 	limit := fmt.Sprintf("no relay publishes; a plain INSERT of the row and no doorbell: %.2f ×", rates[4].Over(rates[0]).Median())

@@ -59,7 +59,7 @@ func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 func growth(projects map[int]*project, sizes []int) report.Claim {
 	var curve []string
 	for _, n := range sizes {
-		curve = append(curve, fmt.Sprintf("%s in %.2f s", Thousands(float64(n)), projects[n].whole.elapsed.Median()))
+		curve = append(curve, fmt.Sprintf("%s in %.2f s", report.Number(float64(n)), projects[n].whole.elapsed.Median()))
 	}
 	ratios := projects[2000].whole.processor.Over(projects[500].whole.processor)
 	for i := range ratios {

@@ -58,7 +58,7 @@ func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}
 	claim := func(what string, s measure.Series, bound report.Bound) report.Claim {
 		return report.Claim{
-			What:   fmt.Sprintf("%d consumers, %s ids in the inbox: %s against the same handler without inbox", consumers, Thousands(float64(known)), what),
+			What:   fmt.Sprintf("%d consumers, %s ids in the inbox: %s against the same handler without inbox", consumers, report.Number(float64(known)), what),
 			Values: s.Over(without), Unit: "×", Bound: bound,
 			Detail: fmt.Sprintf("%s with, %s without", perSecond(s), perSecond(without)),
 		}

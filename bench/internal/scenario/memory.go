@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -33,8 +34,7 @@ func memory(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		return report.Result{}, fmt.Errorf("documents: %w", err)
 	}
 	if many.Peak == 0 {
-		slog.Warn("bench: this system does not say how much memory a process had at most")
-		return report.Result{}, nil
+		return report.Result{}, errors.New("this system does not say how much memory a process had at most")
 	}
 	return report.Result{Claims: []report.Claim{
 		many.claim("events of about 300 B", report.AtMost(64)),
@@ -51,10 +51,10 @@ type solo struct {
 
 func (s solo) claim(what string, bound report.Bound) report.Claim {
 	return report.Claim{
-		What:   fmt.Sprintf("peak resident memory of a relay that drains %s %s", Thousands(float64(s.events)), what),
+		What:   fmt.Sprintf("peak resident memory of a relay that drains %s %s", report.Number(float64(s.events)), what),
 		Values: measure.Series{float64(s.Peak) / mebibyte}, Unit: "MiB", Bound: bound,
 		Detail: fmt.Sprintf("heap %d MiB at the end, %s B allocated an event; %s events/s", s.Heap/mebibyte,
-			Thousands(float64(s.Allocated)/float64(s.events)), Thousands(measure.Rate(s.events, s.took))),
+			report.Number(float64(s.Allocated)/float64(s.events)), report.Number(measure.Rate(s.events, s.took))),
 	}
 }
 

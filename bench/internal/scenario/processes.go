@@ -48,7 +48,7 @@ func processes(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	if err != nil {
 		return report.Result{}, err
 	}
-	what := "drain " + Thousands(float64(len(orders))) + " pending events"
+	what := "drain " + report.Number(float64(len(orders))) + " pending events"
 	result := report.Result{Claims: []report.Claim{{
 		What:   what + " with 1, 2 and 4 relay processes: lost, or published twice",
 		Values: measure.Series{float64(strays)}, Unit: "events", Bound: report.AtMost(0),
@@ -88,7 +88,7 @@ func drainTogether(ctx context.Context, l *lab.Lab, n int, orders []rival.Order)
 	records := make([][]int64, n)
 	shares := make([]string, n)
 	for i, r := range reports {
-		records[i], shares[i] = r.Seqs, Thousands(float64(len(r.Seqs)))
+		records[i], shares[i] = r.Seqs, report.Number(float64(len(r.Seqs)))
 	}
 	slog.Info("drained", "relay processes", n, "events", len(orders), "per second", int(rate), "shares", strings.Join(shares, " + "))
 	return rate, countStrays(seqs, records), expectEmpty(ctx, db)

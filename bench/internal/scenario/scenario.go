@@ -3,7 +3,6 @@ package scenario
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
@@ -23,6 +22,7 @@ var All = []Scenario{
 	{"snapshot", snapshot},
 	{"retention", retention},
 	{"hotkey", hotKey},
+	{"choices", choices},
 	{"wal", wal},
 	{"pressure", pressure},
 	{"steady", steady},
@@ -37,13 +37,4 @@ var All = []Scenario{
 }
 
 // perSecond writes a rate for people: "61,200 events/s".
-func perSecond(s measure.Series) string { return Thousands(s.Median()) + " events/s" }
-
-// Thousands writes a number without its fraction and with a comma at every thousand.
-func Thousands(v float64) string {
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func perSecond(s measure.Series) string { return report.Number(s.Median()) + " events/s" }

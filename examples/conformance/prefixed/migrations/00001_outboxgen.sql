@@ -24,7 +24,7 @@ CREATE TABLE "messaging"."app_outbox" (
     last_error   text,
     created_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (seq)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
 CREATE INDEX "app_outbox_read" ON "messaging"."app_outbox" (shard, seq);
 CREATE INDEX "app_outbox_retry" ON "messaging"."app_outbox" (shard, available_at) WHERE available_at IS NOT NULL;

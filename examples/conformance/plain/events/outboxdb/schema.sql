@@ -21,7 +21,7 @@ CREATE TABLE "outbox" (
     last_error   text,
     created_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (seq)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
 CREATE INDEX "outbox_read" ON "outbox" (shard, seq);
 CREATE INDEX "outbox_retry" ON "outbox" (shard, available_at) WHERE available_at IS NOT NULL;
