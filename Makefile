@@ -61,8 +61,8 @@ demo: testdeps ## play the example: what is lost without an outbox, and is not w
 BENCH = cd bench && go run -buildvcs=$$(git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo true || echo false) ./cmd/bench
 
 .PHONY: bench
-bench: testdeps ## measure against what one would take instead, and write bench/results (BENCHFLAGS="-only drain")
-	@$(BENCH) -out results $(BENCHFLAGS)
+bench: testdeps ## measure against what one would take instead, and write bench/results; only print with BENCHFLAGS="-only drain"
+	@$(BENCH) $(or $(BENCHFLAGS),-out results)
 
 .PHONY: bench-quick
 bench-quick: testdeps ## the same with fewer events, and only print it (BENCHFLAGS="-only drain")

@@ -13,6 +13,7 @@ import "github.com/dave/jennifer/jen"
 //	type plannedRows struct {
 //		pgx.Rows
 //		results pgx.BatchResults
+//		closed  bool
 //		ended   error
 //	}
 func (g *generator) planned() []jen.Code {
@@ -27,6 +28,7 @@ func (g *generator) planned() []jen.Code {
 			Type().Id("plannedRows").Struct(
 			pgx("Rows"),
 			jen.Id("results").Add(pgx("BatchResults")),
+			jen.Id("closed").Bool(),
 			jen.Id("ended").Error(),
 		),
 		plannedRowsNext(),
@@ -146,12 +148,18 @@ func plannedRowsNext() jen.Code {
 //	// Close implements pgx.Rows.
 //	func (r *plannedRows) Close() {
 //		r.Rows.Close()
-//		r.ended = r.results.Close()
+//		if !r.closed {
+//			// A second time, the connection would be another's.
+//			r.closed, r.ended = true, r.results.Close()
+//		}
 //	}
 func plannedRowsClose() jen.Code {
 	return plannedRowsMethod("Close", jen.Null()).Block(
 		selector("r", "Rows", "Close").Call(),
-		selector("r", "ended").Op("=").Add(selector("r", "results", "Close").Call()),
+		jen.If(jen.Op("!").Add(selector("r", "closed"))).Block(
+			jen.Comment("A second time, the connection would be another's."),
+			jen.List(selector("r", "closed"), selector("r", "ended")).Op("=").List(jen.True(), selector("r", "results", "Close").Call()),
+		),
 	)
 }
 

@@ -48,6 +48,7 @@ type shard struct {
 	passed  map[int64]string   // due, but behind their key's head: the key of each
 	lanes   map[string]*lane
 	largest int  // payload seen
+	recent  int  // largest payload of the last read
 	busy    bool // the last read was cut off: there is more
 	leaving bool
 

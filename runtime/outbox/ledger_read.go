@@ -49,7 +49,7 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 		case s.suspects > 0:
 			limit = suspectLimit
 		case s.busy:
-			limit = max(idleLimit, half/busy)
+			limit = max(idleLimit, min(half/busy, p.bytes/max(1, s.recent)))
 		}
 		p.reads = append(p.reads, ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
 		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: l.share(s, len(p.shards), idleLimit)})
@@ -213,9 +213,13 @@ func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool) {
 // cover moves the shard's floor up to what is decided: below the horizon, and within what the read has covered.
 func (s *shard) cover(p plan, read ShardRead, rows []Message) {
 	bytes, last := 0, s.top
+	if len(rows) > 0 {
+		s.recent = 0
+	}
 	for i := range rows {
 		bytes += len(rows[i].Payload)
-		s.largest = max(s.largest, len(rows[i].Payload))
+		s.recent = max(s.recent, len(rows[i].Payload))
+		s.largest = max(s.largest, s.recent)
 		s.top = max(s.top, rows[i].Seq)
 		last = rows[i].Seq
 	}

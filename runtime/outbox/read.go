@@ -6,11 +6,7 @@ import (
 	"time"
 )
 
-const (
-	pollMin     = time.Millisecond
-	eagerness   = 2 * time.Millisecond // within which the transaction behind a ring will have committed
-	dueInterval = 100 * time.Millisecond
-)
+const dueInterval = 100 * time.Millisecond
 
 // read reads until ctx ends, or (once) until there is nothing to do or a read fails. It reads again at once while the outbox offers more
 // than a read takes, and waits otherwise.
@@ -19,7 +15,7 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 	defer stop()
 	p := pause{poll: pollMin, most: s.config.PollInterval, bell: bell, rings: rings, progress: s.ledger.progress}
 	for ctx.Err() == nil {
-		progress, err := s.cycle(ctx)
+		found, err := s.cycle(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil && once:
 			return err
@@ -27,12 +23,12 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 			s.config.Logger.Warn("outbox: reading failed", "error", err)
 			sleep(ctx, max(pollMin, s.config.PollInterval/4))
 			continue
-		case progress:
+		case found == something:
 			p.found()
 			if s.ledger.busy() {
 				continue
 			}
-		case p.expectant():
+		case found == nothing && p.again():
 			continue
 		case once && s.ledger.idle():
 			return nil
@@ -42,23 +38,35 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 	return nil
 }
 
-// cycle reads once what is new, what is due and what is held no longer, and reports whether there may be more. A read that takes
-// longer than the lease has lost its connection.
-func (s *session) cycle(ctx context.Context) (progress bool, err error) {
+// finding is what a cycle came to.
+type finding int
+
+const (
+	notLooked finding = iota // there was no room, or no shard to read
+	nothing
+	something
+)
+
+// cycle reads once what is new, what is due and what is held no longer. A read that takes longer than the lease has lost its
+// connection.
+func (s *session) cycle(ctx context.Context) (finding, error) {
 	p, ok := s.ledger.plan(time.Now())
 	if !ok {
-		return false, nil
+		return notLooked, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Lease)
 	defer cancel()
+	found := nothing
 	for _, step := range []func(context.Context, plan) (int, error){s.readNew, s.readDue, s.readResumed} {
 		n, err := step(ctx, p)
 		if err != nil {
-			return false, err
+			return notLooked, err
 		}
-		progress = progress || n > 0
+		if n > 0 {
+			found = something
+		}
 	}
-	return progress, nil
+	return found, nil
 }
 
 func (s *session) readNew(ctx context.Context, p plan) (int, error) {
@@ -72,7 +80,7 @@ func (s *session) readNew(ctx context.Context, p plan) (int, error) {
 			return 0, err
 		}
 		if s.ledger.observe(snapshot, time.Now()) {
-			return 1, nil // to be read again at once, from further back
+			return 1, nil // to be read again, from further back
 		}
 	}
 	charged, err := s.charge(ctx, rows, false)

@@ -1,6 +1,6 @@
 // Command bench measures outboxgen against what one would take instead. It writes a table to standard output and what it is doing to
 // standard error. It exits with 0, whatever the figures are, with 1 where something could not be measured, and with 2 where its
-// flags are wrong.
+// flags are wrong. Only a whole run can be written to a folder: -out goes with neither -quick nor -only.
 //
 //	go run ./cmd/bench -quick
 //	go run ./cmd/bench -only drain,wal

@@ -21,7 +21,8 @@ import (
 var some = []scenario.Scenario{
 	{Name: "small", Run: drainFew},
 	{Name: "broken", Run: func(context.Context, *lab.Lab) (report.Result, error) {
-		return report.Result{}, errors.New("bench: it never worked")
+		return report.Result{Claims: []report.Claim{{What: "before it broke", Values: measure.Series{5}, Unit: "ms"}}},
+			errors.New("bench: half way: it broke")
 	}},
 	{Name: "slow", Run: func(context.Context, *lab.Lab) (report.Result, error) {
 		return report.Result{Claims: []report.Claim{
@@ -57,11 +58,11 @@ func drainFew(ctx context.Context, l *lab.Lab) (report.Result, error) {
 }
 
 // call runs the command on a server of its own, where there is one to be had.
-func call(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
+func call(t *testing.T, scenarios []scenario.Scenario, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	postgresenv.Shared(t)
 	var out, errs bytes.Buffer
-	code = do(ctx, some, args, &out, &errs)
+	code = do(t.Context(), scenarios, args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -76,7 +77,7 @@ func read(t *testing.T, path string) string {
 
 func TestReportIsPrintedAndWritten(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "new", "folder")
-	code, stdout, stderr := call(t, t.Context(), "-quick", "-only", "small", "-out", out)
+	code, stdout, stderr := call(t, some[:1], "-out", out)
 	if code != 0 {
 		t.Fatalf("exit code %d, want 0: %s", code, stderr)
 	}
@@ -87,7 +88,7 @@ func TestReportIsPrintedAndWritten(t *testing.T) {
 	}
 	page := read(t, filepath.Join(out, pageFile))
 	for _, want := range []string{
-		strings.TrimSpace(stdout), "](" + plotFile + ")", "quick run", "Only a part was run: small.",
+		strings.TrimSpace(stdout), "](" + plotFile + ")", "## How it was measured",
 		"| Go ", "| PostgreSQL ", "| github.com/jackc/pgx/v5 ", "| a commit takes ",
 		"| fsync              | on |", "| full_page_writes   | on |", "| synchronous_commit | on |", "| shared_buffers     | 1GB |",
 	} {
@@ -105,15 +106,15 @@ func TestReportIsPrintedAndWritten(t *testing.T) {
 	}
 }
 
-func TestWhatFailsKeepsNothingElseFromRunning(t *testing.T) {
+func TestWhatFailsHidesNothingElse(t *testing.T) {
 	out := t.TempDir()
-	code, stdout, stderr := call(t, t.Context(), "-only", "slow,broken", "-out", out)
+	code, stdout, stderr := call(t, some[1:], "-out", out)
 	if code != 1 || !strings.Contains(stderr, "scenarios that failed: 1") {
 		t.Errorf("exit code %d, want 1 and a failure: %s", code, stderr)
 	}
-	broken, slow := strings.Index(stdout, "bench: it never worked"), strings.Index(stdout, "✗ missed")
-	if broken < 0 || slow < broken {
-		t.Errorf("want the failure and then the missed bound in:\n%s", stdout)
+	before, broken, slow := strings.Index(stdout, "before it broke"), strings.Index(stdout, "half way"), strings.Index(stdout, "✗ missed")
+	if before < 0 || broken < before || slow < broken {
+		t.Errorf("want what was measured, then the failure, then the missed bound in:\n%s", stdout)
 	}
 	if page := read(t, filepath.Join(out, pageFile)); !strings.Contains(page, "✗ failed") || strings.Contains(page, "![") {
 		t.Errorf("want the failure and no plot in:\n%s", page)
@@ -121,10 +122,10 @@ func TestWhatFailsKeepsNothingElseFromRunning(t *testing.T) {
 }
 
 func TestMissedBoundFailsOnlyIfStrict(t *testing.T) {
-	if code, _, stderr := call(t, t.Context(), "-only", "slow"); code != 0 {
+	if code, _, stderr := call(t, some, "-only", "slow"); code != 0 {
 		t.Errorf("exit code %d, want 0: %s", code, stderr)
 	}
-	if code, _, stderr := call(t, t.Context(), "-only", "slow", "-strict"); code != 1 || !strings.Contains(stderr, "bounds that were missed: 1") {
+	if code, _, stderr := call(t, some, "-only", "slow", "-strict"); code != 1 || !strings.Contains(stderr, "bounds that were missed: 1") {
 		t.Errorf("exit code %d, want 1 and a missed bound: %s", code, stderr)
 	}
 }
@@ -177,6 +178,9 @@ func TestWrongFlagsAreExplained(t *testing.T) {
 		{[]string{"-only", "small,"}, 2, `there is no scenario ""`},
 		{[]string{"small"}, 2, `"small" is no flag: scenarios are named with -only`},
 		{[]string{"-fast"}, 2, "flag provided but not defined: -fast"},
+		{[]string{"-only", "small", "-out", "results"}, 2, "writes nothing: drop -out"},
+		{[]string{"-quick", "-out", "results"}, 2, "writes nothing: drop -out"},
+		{[]string{"-help"}, 0, "not with -quick or -only"},
 		{[]string{"-help"}, 0, "-cpuprofile file"},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,7 +15,6 @@ import (
 type options struct {
 	quick, list, strict bool
 	scenarios           []scenario.Scenario
-	partial             bool   // scenarios are not all
 	out                 string // the folder for the report; "" for none
 	cpuProfile          string // files; "" for none
 	memoryProfile       string
@@ -28,22 +28,24 @@ func parse(known []scenario.Scenario, args []string, stderr io.Writer) (o option
 	flags.BoolVar(&o.quick, "quick", false, "fewer events and rounds, for a first look")
 	flags.StringVar(&only, "only", "", "run these `scenarios`, separated by commas; -list has their names")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios instead of running them")
-	flags.StringVar(&o.out, "out", "", "also write the report, "+pageFile+" and "+plotFile+", to this `folder`")
+	flags.StringVar(&o.out, "out", "", "also write the report, "+pageFile+" and "+plotFile+", to this `folder`; not with -quick or -only")
 	flags.BoolVar(&o.strict, "strict", false, "fail where a bound is missed, too")
 	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of this process, which is that of the relay and its peers, to this `file`")
 	flags.StringVar(&o.memoryProfile, "memprofile", "", "write a profile of its allocations to this `file`")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if flags.NArg() > 0 {
+	switch {
+	case flags.NArg() > 0:
 		err = fmt.Errorf("bench: %q is no flag: scenarios are named with -only", flags.Arg(0))
-	} else {
+	case o.out != "" && (o.quick || only != ""):
+		err = errors.New("bench: -out: a run with -quick or -only is not the whole, and writes nothing: drop -out")
+	default:
 		o.scenarios, err = choose(known, only)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 	}
-	o.partial = len(o.scenarios) < len(known)
 	return o, err
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
@@ -64,7 +63,7 @@ func measureAll(ctx context.Context, l *lab.Lab, o options) (*report.Report, err
 	if err != nil {
 		return nil, err
 	}
-	r := &report.Report{Began: time.Now(), Notes: notes(o), Environment: environment}
+	r := &report.Report{Began: time.Now(), Environment: environment}
 	for i, s := range o.scenarios {
 		if ctx.Err() != nil {
 			break
@@ -83,17 +82,6 @@ func measureOne(ctx context.Context, l *lab.Lab, s scenario.Scenario) (report.Re
 	ctx, cancel := context.WithTimeout(ctx, scenarioTimeout)
 	defer cancel()
 	return s.Run(ctx, l)
-}
-
-// notes say what makes the run less than a whole one.
-func notes(o options) (notes []string) {
-	if o.quick {
-		notes = append(notes, "This was a quick run, with fewer events and rounds than it takes to rely on the figures.")
-	}
-	if o.partial {
-		notes = append(notes, "Only a part was run: "+strings.Join(namesOf(o.scenarios), ", ")+".")
-	}
-	return notes
 }
 
 // write puts the page and, where there are lines for it, the plot into a folder.

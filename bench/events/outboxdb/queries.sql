@@ -59,8 +59,8 @@ WITH released AS (UPDATE "outbox_shard" SET relay = NULL WHERE relay = @relay::u
 DELETE FROM "outbox_relay" r WHERE r.relay = @relay::uuid;
 
 -- name: PlanRead :exec
--- Planning: one of these is sent ahead of each statement that does not run in a transaction of yours, in one transaction and round trip
--- with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
+-- Planning: one of these is sent ahead of each statement that reads or changes rows and does not run in a transaction of yours, in one
+-- transaction and round trip with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
 -- So nothing is left to them: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
 SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true),
        set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true);
@@ -134,7 +134,7 @@ FROM (SELECT pg_current_snapshot() AS snapshot) AS t;
 
 -- name: RetryEvents :execrows
 -- Settling: owner and fence decide, and are held until the end. A lost settle only publishes again, so that these
--- statements (and nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
+-- statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
 -- rows the planner believes to be in a table that was empty a minute ago must not matter.
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s

@@ -15,13 +15,20 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 )
 
-// Settings are those of the server beside its defaults. Checkpoints are far apart, for all alike, so that none falls into one
-// measurement and not into another: dropping the database of the last one makes the only checkpoints.
+// Settings are those of the server beside its defaults. Checkpoints are far apart, for all alike, so that hardly any falls into one
+// measurement and not into another: a checkpoint is made when one is asked for, when a database is dropped, and when an hour is over or
+// the write-ahead log comes to max_wal_size, which only a long measurement may reach.
 var Settings = map[string]string{
 	"shared_buffers":     "1GB",
 	"max_wal_size":       "16GB",
 	"checkpoint_timeout": "1h",
 }
+
+// How long it may take at most to close a pool, and to put a setting back.
+const (
+	closeTimeout = 10 * time.Second
+	resetTimeout = 10 * time.Second
+)
 
 // Lab is a running server and how thorough to be.
 type Lab struct {
@@ -64,31 +71,51 @@ func (l *Lab) checkDurable(ctx context.Context) error {
 // Close ends the server and removes its files.
 func (l *Lab) Close() error { return l.Server.Stop() }
 
-// Set changes a setting of the server until reset.
+// Set changes a setting of the server, which is none of those that are lists, until reset. Reset puts back what ALTER SYSTEM had set
+// before, on a server that is somebody's own too. That it cannot is only logged.
 func (l *Lab) Set(ctx context.Context, name, value string) (reset func(), err error) {
 	db, err := l.Database(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	name = pgx.Identifier{name}.Sanitize()
-	change := func(ctx context.Context, sql string) error {
-		_, err := db.Exec(ctx, sql)
-		if err == nil {
-			_, err = db.Exec(ctx, "SELECT pg_reload_conf()")
-		}
-		return err
+	former, err := db.altered(ctx, name)
+	if err != nil {
+		db.Drop()
+		return nil, fmt.Errorf("bench: look at %s: %w", name, err)
 	}
 	reset = func() {
 		defer db.Drop()
-		if err := change(context.WithoutCancel(ctx), "ALTER SYSTEM RESET "+name); err != nil {
-			slog.Warn("bench: a setting was not reset", "error", err)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTimeout)
+		defer cancel()
+		if err := db.alter(ctx, name, former); err != nil {
+			slog.Warn("bench: a setting was not reset", "name", name, "error", err)
 		}
 	}
-	if err := change(ctx, "ALTER SYSTEM SET "+name+" = '"+strings.ReplaceAll(value, "'", "''")+"'"); err != nil {
+	if err := db.alter(ctx, name, &value); err != nil {
 		reset()
 		return nil, fmt.Errorf("bench: set %s: %w", name, err)
 	}
 	return reset, nil
+}
+
+// altered returns what ALTER SYSTEM has set, or nil.
+func (d *Database) altered(ctx context.Context, name string) (value *string, err error) {
+	const query = `SELECT max(setting) FROM pg_file_settings WHERE name = $1 AND sourcefile LIKE '%postgresql.auto.conf'`
+	err = d.QueryRow(ctx, query, name).Scan(&value)
+	return value, err
+}
+
+// alter sets a setting for the whole server, or resets it for nil.
+func (d *Database) alter(ctx context.Context, name string, value *string) error {
+	change := "ALTER SYSTEM RESET " + pgx.Identifier{name}.Sanitize()
+	if value != nil {
+		change = "ALTER SYSTEM SET " + pgx.Identifier{name}.Sanitize() + " = '" + strings.ReplaceAll(*value, "'", "''") + "'"
+	}
+	if _, err := d.Exec(ctx, change); err != nil {
+		return err
+	}
+	_, err := d.Exec(ctx, "SELECT pg_reload_conf()")
+	return err
 }
 
 // Pick returns quick in a quick run, and else full.
@@ -127,11 +154,28 @@ type Database struct {
 
 // Drop closes the pool and removes the database. That it cannot is only logged: the server's end removes it in any case.
 func (d *Database) Drop() {
-	d.Close()
+	if !closed(d.Pool, closeTimeout) {
+		slog.Warn("bench: a pool was not closed", "connections in use", d.Stat().AcquiredConns())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := d.server.DropDatabase(ctx, d.db); err != nil {
 		slog.Warn("bench: a database was left behind", "error", err)
+	}
+}
+
+// closed closes a pool, and reports whether it is: it does not wait for ever for a connection that was not given back.
+func closed(pool *pgxpool.Pool, limit time.Duration) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pool.Close()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(limit):
+		return false
 	}
 }
 

@@ -46,7 +46,8 @@ func system(files fs.FS) string {
 	if err != nil {
 		return runtime.GOOS
 	}
-	kernel := "Linux " + strings.TrimSpace(string(release))
+	version, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-") // what follows is who built it, and where
+	kernel := "Linux " + version
 	if distribution := lookup(files, "etc/os-release", "PRETTY_NAME", "="); distribution != "" {
 		return distribution + ", " + kernel
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -13,7 +14,6 @@ import (
 type Report struct {
 	Began       time.Time
 	Took        time.Duration
-	Notes       []string // what a reader must know first, a sentence each: that the run was a quick one
 	Environment Environment
 	Outcomes    []Outcome // in the order of the table
 }
@@ -110,7 +110,7 @@ func (r *Report) Table() string {
 			t = append(t, []string{c.What, c.Bound.in(c.Unit), c.measured(), strconv.Itoa(len(c.Values)), c.verdict(), c.Detail})
 		}
 		if o.Err != nil {
-			t = append(t, []string{o.Scenario, "", "", "", "✗ failed", o.Err.Error()})
+			t = append(t, []string{o.Scenario, "", "", "", "✗ failed", failure(o.Err)})
 		}
 	}
 	return t.String()
@@ -128,18 +128,21 @@ func (r *Report) Lines() (lines []Line) {
 	return lines
 }
 
+// method says how things are measured, and what is not the same for all.
+//
+//go:embed method.md
+var method string
+
 // Markdown is the report as a page. It shows the image plot, unless that is "".
 func (r *Report) Markdown(plot string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What the benchmarks measured\n\nOn %s, in %v.", r.Began.UTC().Format("2 January 2006"), r.Took.Round(time.Second))
-	for _, note := range r.Notes {
-		b.WriteString(" " + inline(note))
-	}
-	b.WriteString("\n\nFigures are medians over the rounds. Absolute ones belong to the machine below; the ratios are what counts.\n\n")
+	fmt.Fprintf(&b, "# What the benchmarks measured\n\nOn %s, in %v.\n\n", r.Began.UTC().Format("2 January 2006"), r.Took.Round(time.Second))
+	b.WriteString("Figures are medians over the rounds. Absolute ones belong to the machine below; the ratios are what counts.\n\n")
 	fmt.Fprintf(&b, "%s\n%s\n\n", r.Table(), r.Tally())
 	if plot != "" {
 		fmt.Fprintf(&b, "![Events per second over the number of pending events](%s)\n\n", plot)
 	}
+	fmt.Fprintf(&b, "## How it was measured\n\n%s\n", method)
 	fmt.Fprintf(&b, "## The machine\n\n%s\n", facts(r.Environment.Machine))
 	fmt.Fprintf(&b, "## Versions\n\n%s\n", facts(r.Environment.Versions))
 	fmt.Fprintf(&b, "## The server's settings\n\nAs it reports them.\n\n%s", facts(r.Environment.Settings))

@@ -37,7 +37,6 @@ func sample() *report.Report {
 	r := &report.Report{
 		Began: time.Date(2031, time.May, 4, 22, 30, 0, 0, time.FixedZone("", -3*3600)),
 		Took:  21*time.Minute + 4*time.Second + 300*time.Millisecond,
-		Notes: []string{"This was a quick run: fewer events and rounds."},
 		Environment: report.Environment{
 			Machine:  []report.Fact{{Name: "processor", Value: "Analytical Engine"}, {Name: "cores", Value: "2"}},
 			Versions: []report.Fact{{Name: "Go", Value: "go1.99"}, {Name: "PostgreSQL", Value: "21.3 (Debian 21.3-1)"}},
@@ -57,7 +56,7 @@ func sample() *report.Report {
 		{What: "write-ahead log per event", Values: measure.Series{1191.4}, Unit: "B", Bound: report.AtMost(1300)},
 		{What: "duplicates", Values: measure.Series{0, 0, 0}, Unit: "events", Detail: "of 100,000"},
 	}}, nil)
-	_ = r.Add("follow", report.Result{}, errors.New("bench: River: drain: 3 of <nil>|99\nevents\twere *published*"))
+	_ = r.Add("follow", report.Result{}, errors.New("bench: River: drain: 3 of <nil>|99 events\twere *published*\nby /no/one"))
 	return r
 }
 

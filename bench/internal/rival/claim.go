@@ -4,17 +4,24 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"golang.org/x/sync/errgroup"
 )
 
 // Claim is an outbox as one writes it by hand: a worker claims a batch of rows in their order, so that other workers skip them,
-// publishes them with no transaction open, and marks them as sent.
-type Claim struct{}
+// publishes them with no transaction open, and marks them as sent. Several workers keep no order between their batches.
+type Claim struct {
+	Workers int  // at least 1
+	Batch   int  // rows that a worker claims at once; at least 1
+	Delete  bool // rows are deleted in bulk instead of being marked
+}
 
 const (
 	claimTable = `
@@ -36,13 +43,23 @@ const (
 		CREATE INDEX claimed_pending ON claimed (seq) WHERE state = 'pending'`
 	claimBatch = `
 		UPDATE claimed SET state = 'claimed', claimed_at = now(), attempts = attempts + 1
-		WHERE seq IN (SELECT seq FROM claimed WHERE state = 'pending' ORDER BY seq LIMIT 500 FOR UPDATE SKIP LOCKED)
+		WHERE seq IN (SELECT seq FROM claimed WHERE state = 'pending' ORDER BY seq LIMIT %d FOR UPDATE SKIP LOCKED)
 		RETURNING seq, id, type, version, topic, key, payload, content_type, created_at`
-	markSent = `UPDATE claimed SET state = 'sent', sent_at = now() WHERE seq = ANY ($1)`
+	markSent   = `UPDATE claimed SET state = 'sent', sent_at = now() WHERE seq = ANY ($1)`
+	deleteSent = `DELETE FROM claimed WHERE seq = ANY ($1)`
 )
 
 // Name implements Contestant.
-func (Claim) Name() string { return "rows claimed by SKIP LOCKED, batch 500" }
+func (c Claim) Name() string {
+	workers, sent := "workers", "marked"
+	if c.Workers == 1 {
+		workers = "worker"
+	}
+	if c.Delete {
+		sent = "deleted"
+	}
+	return fmt.Sprintf("rows claimed by SKIP LOCKED, %d %s, batch %d, %s", c.Workers, workers, c.Batch, sent)
+}
 
 // Prepare implements Contestant.
 func (Claim) Prepare(ctx context.Context, db *lab.Database) error {
@@ -59,34 +76,35 @@ func (Claim) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 	})
 }
 
-// Drain implements Contestant. The last event is published when it is marked as sent.
-func (Claim) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
-	var publisher Counter
+// Drain implements Contestant. The last event is published when it is marked or deleted.
+func (c Claim) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
+	var (
+		publisher Counter
+		recorded  atomic.Int64 // the time until the last batch was, without the look for another
+	)
 	began := time.Now()
-	for publisher.Load() < int64(n) {
-		found, err := publishBatch(ctx, db, &publisher)
-		if err != nil {
-			return 0, err
-		}
-		if !found {
-			break
-		}
+	workers, working := errgroup.WithContext(ctx)
+	for range c.Workers {
+		workers.Go(func() error {
+			for {
+				found, err := c.publishBatch(working, db, &publisher)
+				if err != nil || !found {
+					return err
+				}
+				recorded.Store(int64(time.Since(began)))
+			}
+		})
 	}
-	took := time.Since(began)
-	return took, errors.Join(exactly(n, publisher.Load()), noneLeft(ctx, db, "SELECT count(*) FROM claimed WHERE state <> 'sent'"))
+	err := workers.Wait()
+	return time.Duration(recorded.Load()), errors.Join(err, exactly(n, publisher.Load()),
+		noneLeft(ctx, db, "SELECT count(*) FROM claimed WHERE state <> 'sent'"))
 }
 
-func publishBatch(ctx context.Context, db *lab.Database, publisher outbox.Publisher) (found bool, err error) {
-	rows, err := db.Query(ctx, claimBatch)
-	if err != nil {
+func (c Claim) publishBatch(ctx context.Context, db *lab.Database, publisher outbox.Publisher) (found bool, err error) {
+	batch, err := c.claim(ctx, db)
+	if err != nil || len(batch) == 0 {
 		return false, err
 	}
-	batch, err := pgx.CollectRows(rows, scanEvent)
-	if err != nil {
-		return false, err
-	}
-	// RETURNING promises no order.
-	slices.SortFunc(batch, func(a, b outbox.Message) int { return cmp.Compare(a.Seq, b.Seq) })
 	sent := make([]int64, len(batch))
 	for i := range batch {
 		if err := publisher.Publish(ctx, &batch[i]); err != nil {
@@ -94,8 +112,25 @@ func publishBatch(ctx context.Context, db *lab.Database, publisher outbox.Publis
 		}
 		sent[i] = batch[i].Seq
 	}
-	_, err = db.Exec(ctx, markSent, sent)
-	return len(batch) > 0, err
+	record := markSent
+	if c.Delete {
+		record = deleteSent
+	}
+	_, err = db.Exec(ctx, record, sent)
+	return true, err
+}
+
+// claim returns the rows that a worker is to publish, in their order; none where other workers have all that are left.
+func (c Claim) claim(ctx context.Context, db *lab.Database) ([]outbox.Message, error) {
+	// Within the text, the planner sees the limit.
+	rows, err := db.Query(ctx, fmt.Sprintf(claimBatch, c.Batch))
+	if err != nil {
+		return nil, err
+	}
+	batch, err := pgx.CollectRows(rows, scanEvent)
+	// RETURNING promises no order.
+	slices.SortFunc(batch, func(a, b outbox.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	return batch, err
 }
 
 func scanEvent(row pgx.CollectableRow) (m outbox.Message, err error) {

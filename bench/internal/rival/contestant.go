@@ -3,7 +3,11 @@ package rival
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,6 +50,37 @@ type Follower interface {
 
 // stopLimit is how long a contestant may take to stop.
 const stopLimit = time.Minute
+
+// firstWarning keeps the first record of a log that is a warning or worse, and drops the rest: a contestant that overcomes trouble
+// is slower for it, which its rate would not tell.
+type firstWarning struct {
+	mu     sync.Mutex
+	record string
+}
+
+func (w *firstWarning) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// Write implements io.Writer. The handler calls it once for each record.
+func (w *firstWarning) Write(record []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.record == "" {
+		w.record = strings.TrimSpace(string(record))
+	}
+	return len(record), nil
+}
+
+// err returns the record as an error, or nil if there was none.
+func (w *firstWarning) err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.record == "" {
+		return nil
+	}
+	return errors.New("bench: the contestant warned: " + w.record)
+}
 
 // noneLeft is an error unless a query counts no event that is still pending.
 func noneLeft(ctx context.Context, db *lab.Database, query string) error {

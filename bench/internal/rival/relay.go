@@ -72,15 +72,19 @@ func Silent(c outbox.Config) outbox.Config {
 
 // Drain implements Contestant. It counts the whole of RunOnce: joining and leaving, too.
 func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
-	var counter Counter
-	relay, err := r.New(db, &counter)
+	var (
+		counter Counter
+		warning firstWarning
+	)
+	r.Config.Logger = warning.logger()
+	relay, err := outbox.NewRelay(r.Store(db), &counter, r.Config)
 	if err != nil {
 		return 0, err
 	}
 	began := time.Now()
 	stats, err := relay.RunOnce(ctx)
 	took := time.Since(began)
-	return took, errors.Join(err, exactly(n, counter.Load()), exactly(n, stats.Published))
+	return took, errors.Join(err, warning.err(), exactly(n, counter.Load()), exactly(n, stats.Published))
 }
 
 // Counter is a publisher that does nothing but count.

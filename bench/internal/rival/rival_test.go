@@ -19,10 +19,13 @@ var contestants = []rival.Contestant{
 	rival.Relay{},
 	rival.Relay{Retain: true},
 	rival.River{},
+	rival.River{NoIndex: true},
 	rival.Watermill{Batch: 70},
 	rival.Watermill{Batch: 70, Queue: true},
 	rival.Forwarder{Batch: 70},
-	rival.Claim{},
+	rival.Claim{Workers: 1, Batch: 70},
+	rival.Claim{Workers: 2, Batch: 70, Delete: true},
+	rival.Relaxed{Contestant: rival.Claim{Workers: 2, Batch: 70}},
 }
 
 // backlog prepares a database of the test's own in which n events are pending.
@@ -89,6 +92,83 @@ func TestContestantThatPublishesAnotherNumberIsAnError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// recorders say in which table a contestant changes rows when it publishes.
+var recorders = []struct {
+	rival.Contestant
+	table string
+}{
+	{rival.Relay{}, "outbox"},
+	{rival.River{}, "river_job"},
+	{rival.Watermill{Batch: 70}, "watermill_offsets_orders"},
+	{rival.Watermill{Batch: 70, Queue: true}, "watermill_orders"},
+	{rival.Forwarder{Batch: 70}, "watermill_orders"},
+	{rival.Claim{Workers: 2, Batch: 70}, "claimed"},
+}
+
+func TestTroubleThatAContestantCouldOvercomeIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, c := range recorders {
+		t.Run(c.Name(), func(t *testing.T) {
+			t.Parallel()
+			db := backlog(t, c, 300)
+			failOnce(t, db, c.table)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err := c.Drain(ctx, db, 300); err == nil || !strings.Contains(err.Error(), "only this once") {
+				t.Errorf("error %v, want one that tells of the statement that failed", err)
+			}
+		})
+	}
+}
+
+// failOnce has the first statement fail that changes or deletes rows of a table. A sequence remembers it after the rollback.
+func failOnce(t *testing.T, db *lab.Database, table string) {
+	t.Helper()
+	_, err := db.Exec(t.Context(), `
+		CREATE SEQUENCE statements;
+		CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF nextval('statements') = 1 THEN RAISE EXCEPTION 'only this once'; END IF;
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER fail_once BEFORE UPDATE OR DELETE ON `+table+` EXECUTE FUNCTION fail_once()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRelaxedDrainsWithSynchronousCommitOffOnAWarmPool(t *testing.T) {
+	t.Parallel()
+	inner := &inspected{Contestant: rival.Claim{Workers: 1, Batch: 70}}
+	c := rival.Relaxed{Contestant: inner}
+	if want := inner.Name() + ", synchronous_commit off"; c.Name() != want {
+		t.Errorf("its name is %q, want %q", c.Name(), want)
+	}
+	db := backlog(t, c, 300)
+	if _, err := c.Drain(t.Context(), db, 300); err != nil {
+		t.Fatal(err)
+	}
+	if inner.commit != "off" || inner.conns != db.Config().MaxConns {
+		t.Errorf("synchronous_commit was %s on %d open connections, want off on %d", inner.commit, inner.conns, db.Config().MaxConns)
+	}
+}
+
+// inspected is a contestant that looks at the database before it drains.
+type inspected struct {
+	rival.Contestant
+	commit string
+	conns  int32
+}
+
+// Drain implements rival.Contestant.
+func (i *inspected) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
+	i.conns = db.Stat().TotalConns()
+	if err := db.QueryRow(ctx, "SHOW synchronous_commit").Scan(&i.commit); err != nil {
+		return 0, err
+	}
+	return i.Contestant.Drain(ctx, db, n)
 }
 
 // enqueuers say who publishes what they enqueue.

@@ -17,9 +17,13 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// River is River in the settings of its own benchmark. An event is a job, and publishing it is what the job's worker does.
+// River is River in the client settings of its own benchmark. An event is a job, and publishing it is what the job's worker does.
 // Enqueue notifies as seldom as River does by default, which costs the business transactions least.
-type River struct{}
+type River struct {
+	// NoIndex drops River's two GIN indexes, on arguments and metadata. It is a control: the jobs of River's own benchmark have
+	// next to nothing in their arguments, while these have a whole order, and all of it is indexed.
+	NoIndex bool
+}
 
 // job is the order as River's arguments, which are stored as JSON.
 type job Order
@@ -52,29 +56,34 @@ func newInserter(cooldown time.Duration) (*river.Client[pgx.Tx], error) {
 	})
 }
 
-// newWorking returns a client that calls published for each job.
-func newWorking(db *lab.Database, cooldown, poll time.Duration, published func(uuid.UUID)) (*river.Client[pgx.Tx], error) {
-	workers := river.NewWorkers()
-	river.AddWorker(workers, &worker{published: published})
-	return river.NewClient(riverpgxv5.New(db.Pool), &river.Config{
-		FetchCooldown:     cooldown,
-		FetchPollInterval: poll,
-		Logger:            slog.New(slog.DiscardHandler),
-		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}},
-		Workers:           workers,
-	})
+// newWorking returns a client that calls published for each job. The configuration says how often it fetches, and where it logs.
+func newWorking(db *lab.Database, config river.Config, published func(uuid.UUID)) (*river.Client[pgx.Tx], error) {
+	config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}}
+	// What it does at midnight would fall into one measurement and not into another.
+	config.ReindexerSchedule = river.NeverSchedule()
+	config.Workers = river.NewWorkers()
+	river.AddWorker(config.Workers, &worker{published: published})
+	return river.NewClient(riverpgxv5.New(db.Pool), &config)
 }
 
 // Name implements Contestant.
-func (River) Name() string { return "River" }
+func (r River) Name() string {
+	if r.NoIndex {
+		return "River without its GIN indexes"
+	}
+	return "River"
+}
 
 // Prepare implements Contestant.
-func (River) Prepare(ctx context.Context, db *lab.Database) error {
+func (r River) Prepare(ctx context.Context, db *lab.Database) error {
 	migrator, err := rivermigrate.New(riverpgxv5.New(db.Pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil || !r.NoIndex {
+		return err
+	}
+	_, err = db.Exec(ctx, "DROP INDEX river_job_args_index, river_job_metadata_index")
 	return err
 }
 
@@ -112,8 +121,13 @@ func insert(ctx context.Context, inserter func() (*river.Client[pgx.Tx], error),
 
 // Drain implements Contestant. The last event is published when River's completer has stored that its job is done.
 func (River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
-	var worked atomic.Int64
-	client, err := newWorking(db, 2*time.Millisecond, 20*time.Millisecond, func(uuid.UUID) { worked.Add(1) })
+	var (
+		worked  atomic.Int64
+		warning firstWarning
+	)
+	client, err := newWorking(db, river.Config{
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond, Logger: warning.logger(),
+	}, func(uuid.UUID) { worked.Add(1) })
 	if err != nil {
 		return 0, err
 	}
@@ -130,7 +144,7 @@ func (River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration,
 	took := time.Since(began)
 	stopping, release := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer release()
-	return took, errors.Join(err, client.Stop(stopping), exactly(n, worked.Load()),
+	return took, errors.Join(err, client.Stop(stopping), warning.err(), exactly(n, worked.Load()),
 		noneLeft(ctx, db, "SELECT count(*) FROM river_job WHERE state <> 'completed'"))
 }
 
@@ -165,7 +179,9 @@ func (PromptRiver) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
 
 // Follow implements Follower.
 func (PromptRiver) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
-	client, err := newWorking(db, river.FetchCooldownMin, river.FetchPollIntervalMin, published)
+	client, err := newWorking(db, river.Config{
+		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: river.FetchPollIntervalMin, Logger: slog.New(slog.DiscardHandler),
+	}, published)
 	if err != nil {
 		return err
 	}

@@ -145,34 +145,38 @@ func (w Watermill) noneLeft(ctx context.Context, db *lab.Database) error {
 		WHERE (m.transaction_id, m."offset") > (o.last_processed_transaction_id, o.offset_acked)`)
 }
 
-// rounds watches a subscriber, which asks it after each of its transactions how long to wait until the next.
+// rounds watches a subscriber, which reports each of its transactions and asks how long to wait until the next.
 type rounds struct {
 	sql.BackoffManager
 	want      int64
 	published atomic.Int64
-	recorded  chan struct{} // closed when a transaction has ended and everything that is wanted was published before
 	once      sync.Once
+	ended     chan struct{} // closed when a transaction has failed, or has ended and everything that is wanted was published before
+	err       error         // of the transaction that failed; to be read when ended is closed
 }
 
 func watch(n int) *rounds {
 	return &rounds{
 		BackoffManager: sql.NewDefaultBackoffManager(pollInterval, 0),
-		want:           int64(n), recorded: make(chan struct{}),
+		want:           int64(n), ended: make(chan struct{}),
 	}
 }
 
-// HandleError implements sql.BackoffManager.
+// HandleError implements sql.BackoffManager. The subscriber would try again after an error, and be slower for it.
 func (r *rounds) HandleError(logger watermill.LoggerAdapter, noMsg bool, err error) time.Duration {
-	if err == nil && r.published.Load() >= r.want {
-		r.once.Do(func() { close(r.recorded) })
+	if err != nil || r.published.Load() >= r.want {
+		r.once.Do(func() {
+			r.err = err
+			close(r.ended)
+		})
 	}
 	return r.BackoffManager.HandleError(logger, noMsg, err)
 }
 
 func (r *rounds) wait(ctx context.Context) error {
 	select {
-	case <-r.recorded:
-		return nil
+	case <-r.ended:
+		return r.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"slices"
+	"time"
 
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
@@ -11,9 +14,11 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 )
 
-const drainConns = 12 // of the pool, for every contestant
+const (
+	drainConns = 12 // of the pool, for every contestant
+	drainLimit = 5 * time.Minute
+)
 
-// peers are what is measured beside the relay, in the order of the plot's legend.
 var (
 	relay         = rival.Relay{}
 	river         = rival.River{}
@@ -21,50 +26,73 @@ var (
 	smallBatch    = rival.Watermill{Batch: 100}
 	queueSchema   = rival.Watermill{Batch: 1000, Queue: true}
 	forwarder     = rival.Forwarder{Batch: 1000}
-	claim         = rival.Claim{}
+	claimed       = rival.Claim{Workers: 1, Batch: 500}
+
+	// lines are those of the plot; controls show what a figure owes to what.
+	lines    = []rival.Contestant{relay, queueSchema, forwarder, defaultSchema, claimed, river, smallBatch}
+	controls = []rival.Contestant{
+		rival.Relaxed{Contestant: queueSchema}, rival.Relaxed{Contestant: claimed},
+		rival.Claim{Workers: 2, Batch: 1000, Delete: true}, rival.River{NoIndex: true},
+	}
 )
 
 // drain has all contestants publish the same backlogs.
 func drain(ctx context.Context, l *lab.Lab) (report.Result, error) {
-	all := []rival.Contestant{relay, queueSchema, forwarder, defaultSchema, claim, river, smallBatch}
-	fast := []rival.Contestant{relay, queueSchema, forwarder, defaultSchema}
-	runs := []drainRun{{1000, 3, all}, {10_000, 3, all}, {50_000, 5, all}, {200_000, 3, fast}, {1_000_000, 1, all[:2]}}
-	if l.Quick {
-		runs = []drainRun{{10_000, 1, all}, {50_000, 1, all}}
+	runs := []drainRun{
+		{1000, 3, lines}, {10_000, 3, lines}, {50_000, 5, slices.Concat(lines, controls)}, {200_000, 3, lines[:4]}, {1_000_000, 3, lines[:2]},
 	}
-	rates := map[string]map[int]measure.Series{}
+	if l.Quick {
+		runs = []drainRun{{10_000, 1, lines}, {50_000, 1, lines}}
+	}
+	rates := drainRates{}
 	for _, run := range runs {
 		if err := run.measure(ctx, l, rates); err != nil {
 			return report.Result{}, err
 		}
 	}
-	of := func(c rival.Contestant, n int) measure.Series { return rates[c.Name()][n] }
-	var r report.Result
-	against := func(n int, peer rival.Contestant, atLeast float64) {
-		r.Claims = append(r.Claims, report.Claim{
-			What:   fmt.Sprintf("drain %s pending events, against %s", report.Number(float64(n)), peer.Name()),
-			Values: of(relay, n).Over(of(peer, n)), Unit: "×", Bound: report.AtLeast(atLeast),
-			Detail: fmt.Sprintf("%s against %s", perSecond(of(relay, n)), perSecond(of(peer, n))),
-		})
+	claims := []report.Claim{
+		rates.against(50_000, river, report.AtLeast(10)),
+		rates.against(50_000, defaultSchema, report.AtLeast(2)),
+		rates.against(50_000, queueSchema, report.AtLeast(1.2)),
+		rates.against(50_000, claimed, report.AtLeast(2.5)),
+		rates.against(50_000, forwarder, report.Bound{}),
 	}
-	against(50_000, river, 10)
-	against(50_000, defaultSchema, 2)
-	against(50_000, queueSchema, 1.2)
-	against(50_000, claim, 2.5)
 	if !l.Quick {
-		against(200_000, defaultSchema, 6)
-		against(200_000, queueSchema, 1.8)
+		for _, control := range controls {
+			claims = append(claims, rates.against(50_000, control, report.Bound{}))
+		}
+		claims = append(claims,
+			rates.against(200_000, defaultSchema, report.AtLeast(6)),
+			rates.against(200_000, queueSchema, report.AtLeast(1.8)))
 	}
-	for _, c := range all {
+	return report.Result{Claims: claims, Lines: rates.lines(runs)}, nil
+}
+
+// drainRates are events per second, by contestant and backlog.
+type drainRates map[string]map[int]measure.Series
+
+func (r drainRates) of(c rival.Contestant, n int) measure.Series { return r[c.Name()][n] }
+
+func (r drainRates) against(n int, peer rival.Contestant, bound report.Bound) report.Claim {
+	return report.Claim{
+		What:   fmt.Sprintf("drain %s pending events, against %s", report.Number(float64(n)), peer.Name()),
+		Values: r.of(relay, n).Over(r.of(peer, n)), Unit: "×", Bound: bound,
+		Detail: fmt.Sprintf("%s against %s", perSecond(r.of(relay, n)), perSecond(r.of(peer, n))),
+	}
+}
+
+func (r drainRates) lines(runs []drainRun) []report.Line {
+	var all []report.Line
+	for _, c := range lines {
 		line := report.Line{Name: c.Name()}
 		for _, run := range runs {
-			if rate := of(c, run.events); len(rate) > 0 {
+			if rate := r.of(c, run.events); len(rate) > 0 {
 				line.Points = append(line.Points, report.Point{Backlog: run.events, Rate: rate})
 			}
 		}
-		r.Lines = append(r.Lines, line)
+		all = append(all, line)
 	}
-	return r, nil
+	return all
 }
 
 // drainRun is one backlog, and who publishes it how often.
@@ -73,18 +101,20 @@ type drainRun struct {
 	contestants    []rival.Contestant
 }
 
-func (d drainRun) measure(ctx context.Context, l *lab.Lab, rates map[string]map[int]measure.Series) error {
-	for range d.rounds {
-		for _, c := range d.contestants {
-			rate, err := drainOnce(ctx, l, c, rival.Uniform(d.events))
-			if err != nil {
-				return err
-			}
-			if rates[c.Name()] == nil {
-				rates[c.Name()] = map[int]measure.Series{}
-			}
-			rates[c.Name()][d.events] = append(rates[c.Name()][d.events], rate)
+func (d drainRun) measure(ctx context.Context, l *lab.Lab, rates drainRates) error {
+	var variants []func() (float64, error)
+	for _, c := range d.contestants {
+		variants = append(variants, func() (float64, error) { return drainOnce(ctx, l, c, rival.Uniform(d.events)) })
+	}
+	all, err := interleave(d.rounds, variants...)
+	if err != nil {
+		return err
+	}
+	for i, c := range d.contestants {
+		if rates[c.Name()] == nil {
+			rates[c.Name()] = map[int]measure.Series{}
 		}
+		rates[c.Name()][d.events] = all[i]
 	}
 	return nil
 }
@@ -113,6 +143,10 @@ func backlog(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Worklo
 		db.Drop()
 		return nil, err
 	}
+	if err := db.Warm(ctx); err != nil {
+		db.Drop()
+		return nil, err
+	}
 	return db, nil
 }
 
@@ -125,6 +159,9 @@ func fill(ctx context.Context, db *lab.Database, c rival.Contestant, w rival.Wor
 
 // drainFrom measures how fast a contestant publishes the n events that are pending.
 func drainFrom(ctx context.Context, db *lab.Database, c rival.Contestant, n int) (rate float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	runtime.GC() // of what was filled
 	took, err := c.Drain(ctx, db, n)
 	if err != nil {
 		return 0, fmt.Errorf("%s: drain: %w", c.Name(), err)

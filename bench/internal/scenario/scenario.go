@@ -12,7 +12,8 @@ import (
 // Scenario measures one thing, for some lines of the table.
 type Scenario struct {
 	Name string // as the flag -only takes it
-	Run  func(context.Context, *lab.Lab) (report.Result, error)
+	// Run returns what it has measured. Together with an error, that is what it had when it failed.
+	Run func(context.Context, *lab.Lab) (report.Result, error)
 }
 
 // All are the scenarios in the order of the table.

@@ -393,8 +393,8 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('en
        set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 `
 
-// Planning: one of these is sent ahead of each statement that does not run in a transaction of yours, in one transaction and round trip
-// with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
+// Planning: one of these is sent ahead of each statement that reads or changes rows and does not run in a transaction of yours, in one
+// transaction and round trip with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
 // So nothing is left to them: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
 func (q *Queries) PlanRead(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, PlanRead)
@@ -824,7 +824,7 @@ type RetryEventsParams struct {
 }
 
 // Settling: owner and fence decide, and are held until the end. A lost settle only publishes again, so that these
-// statements (and nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
+// statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
 // rows the planner believes to be in a table that was empty a minute ago must not matter.
 func (q *Queries) RetryEvents(ctx context.Context, arg RetryEventsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, RetryEvents,

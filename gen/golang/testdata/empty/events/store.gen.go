@@ -377,6 +377,7 @@ func (p planned) send(ctx context.Context, plan, sql string, args []any) pgx.Bat
 type plannedRows struct {
 	pgx.Rows
 	results pgx.BatchResults
+	closed  bool
 	ended   error
 }
 
@@ -392,7 +393,10 @@ func (r *plannedRows) Next() bool {
 // Close implements pgx.Rows.
 func (r *plannedRows) Close() {
 	r.Rows.Close()
-	r.ended = r.results.Close()
+	if !r.closed {
+		// A second time, the connection would be another's.
+		r.closed, r.ended = true, r.results.Close()
+	}
 }
 
 // Err implements pgx.Rows.
