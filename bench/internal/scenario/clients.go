@@ -38,7 +38,7 @@ func manyClients(ctx context.Context, l *lab.Lab, n int) ([]report.Claim, error)
 	for _, s := range services {
 		variants = append(variants, func() (float64, error) { return s.measure(ctx, l, n, lab.Pick(l, 12_000, 2_000)) })
 	}
-	rates, err := interleave(lab.Pick(l, 5, 2), variants...)
+	rates, err := interleave(lab.Pick(l, 5, 1), variants...)
 	if err != nil {
 		return nil, err
 	}

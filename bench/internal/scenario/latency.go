@@ -32,7 +32,7 @@ func latency(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	for range lab.Pick(l, 3, 1) {
 		for _, i := range rand.Perm(len(contestants)) {
 			c := contestants[i]
-			trips, err := follow(ctx, l, c.Follower, lab.Pick(l, 10, 5)*arrivalRate)
+			trips, err := follow(ctx, l, c.Follower, lab.Pick(l, 10, 4)*arrivalRate)
 			if err != nil {
 				return report.Result{}, fmt.Errorf("%s: %w", c.Name(), err)
 			}

@@ -76,7 +76,7 @@ func steady(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		return report.Result{}, err
 	}
 	defer reset()
-	c := load{perSecond: half, perTx: 500, clients: 2, lasts: lab.Pick(l, 10*time.Minute, 20*time.Second), window: lab.Pick(l, 30*time.Second, 4*time.Second)}
+	c := load{perSecond: half, perTx: 500, clients: 2, lasts: lab.Pick(l, 10*time.Minute, 10*time.Second), window: lab.Pick(l, 30*time.Second, 2*time.Second)}
 	db, err := l.Database(ctx, drainConns+c.clients)
 	if err != nil {
 		return report.Result{}, err
