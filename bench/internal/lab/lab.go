@@ -179,8 +179,8 @@ func closed(pool *pgxpool.Pool, limit time.Duration) bool {
 	}
 }
 
-// Settle has the server gather statistics, as it would sooner or later, so that it does not do it in the middle of a measurement.
-func (d *Database) Settle(ctx context.Context) error {
+// Analyse has the server gather statistics, as it would sooner or later, so that it does not do it in the middle of a measurement.
+func (d *Database) Analyse(ctx context.Context) error {
 	if _, err := d.Exec(ctx, "ANALYZE"); err != nil {
 		return fmt.Errorf("bench: analyse: %w", err)
 	}

@@ -69,7 +69,7 @@ func (Claim) Prepare(ctx context.Context, db *lab.Database) error {
 
 // Fill implements Contestant.
 func (Claim) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
-	return inBatches(orders, func(batch []Order) error {
+	return InBatches(orders, func(batch []Order) error {
 		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 			return copyInto(ctx, tx, "claimed", eventColumns, batch, eventRow)
 		})

@@ -40,9 +40,7 @@ type Enqueuer interface {
 
 // Follower publishes events as they are committed.
 type Follower interface {
-	Name() string
-	Prepare(ctx context.Context, db *lab.Database) error
-	Enqueue(ctx context.Context, tx pgx.Tx, o Order) error
+	Enqueuer
 	// Follow publishes until ctx ends. It calls ready once, when it has begun, and published with the OrderID of each event that it
 	// publishes.
 	Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error

@@ -34,7 +34,7 @@ func (f Forwarder) Prepare(ctx context.Context, db *lab.Database) error {
 
 // Fill implements Contestant.
 func (f Forwarder) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
-	return inBatches(orders, func(batch []Order) error {
+	return InBatches(orders, func(batch []Order) error {
 		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return f.enqueueAll(ctx, tx, batch...) })
 	})
 }

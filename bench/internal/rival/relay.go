@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ type Relay struct {
 	Retain bool // published events are kept
 }
 
-// fillBatch is how many events are committed at once where it does not matter.
+// fillBatch is how many events are committed at once.
 const fillBatch = 1000
 
 // Name implements Contestant.
@@ -36,19 +37,28 @@ func (Relay) Prepare(ctx context.Context, db *lab.Database) error {
 
 // Fill implements Contestant.
 func (Relay) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
-	return inBatches(orders, func(batch []Order) error {
+	return InBatches(orders, func(batch []Order) error {
 		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return EnqueueAll(ctx, tx, batch) })
 	})
 }
 
-// EnqueueAll enqueues orders in one statement.
+// EnqueueAll enqueues orders by one call.
 func EnqueueAll(ctx context.Context, tx pgx.Tx, orders []Order) error {
-	batch := make([]outbox.Event, len(orders))
-	for i, o := range orders {
-		batch[i] = o
-	}
-	_, err := events.Enqueue(ctx, tx, batch...)
+	_, err := events.Enqueue(ctx, tx, asEvents(orders)...)
 	return err
+}
+
+// Encode makes the rows that EnqueueAll inserts.
+func Encode(ctx context.Context, orders []Order) ([]outbox.Row, error) {
+	return outbox.Encode(ctx, events.Shards, asEvents(orders))
+}
+
+func asEvents(orders []Order) []outbox.Event {
+	list := make([]outbox.Event, len(orders))
+	for i, o := range orders {
+		list[i] = o
+	}
+	return list
 }
 
 // Store returns the generated store.
@@ -104,13 +114,12 @@ func exactly(want int, got int64) error {
 	return nil
 }
 
-func inBatches[T any](all []T, f func([]T) error) error {
-	for len(all) > 0 {
-		n := min(fillBatch, len(all))
-		if err := f(all[:n]); err != nil {
+// InBatches calls f with a thousand orders at a time, and with what is left, until it fails.
+func InBatches(orders []Order, f func([]Order) error) error {
+	for batch := range slices.Chunk(orders, fillBatch) {
+		if err := f(batch); err != nil {
 			return err
 		}
-		all = all[n:]
 	}
 	return nil
 }

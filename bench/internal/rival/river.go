@@ -93,7 +93,7 @@ func (River) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 	if err != nil {
 		return err
 	}
-	return inBatches(orders, func(batch []Order) error {
+	return InBatches(orders, func(batch []Order) error {
 		jobs := make([]river.InsertManyParams, len(batch))
 		for i, o := range batch {
 			jobs[i].Args = job(o)

@@ -83,7 +83,7 @@ func (w Watermill) Prepare(_ context.Context, db *lab.Database) error {
 
 // Fill implements Contestant.
 func (w Watermill) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
-	return inBatches(orders, func(batch []Order) error {
+	return InBatches(orders, func(batch []Order) error {
 		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return w.enqueueAll(ctx, tx, batch...) })
 	})
 }

@@ -7,12 +7,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/outboxgen/outboxgen/bench/events"
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
 	"github.com/outboxgen/outboxgen/bench/internal/report"
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
-	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 const bulkEvents = 1000 // in one transaction
@@ -77,11 +75,7 @@ func bulkRate(ctx context.Context, db *lab.Database, name string, insert func(pg
 
 // encode makes the rows that the generated code makes: all columns that it fills and that are not NULL.
 func encode(ctx context.Context, orders []rival.Order) ([][]any, error) {
-	list := make([]outbox.Event, len(orders))
-	for i, o := range orders {
-		list[i] = o
-	}
-	encoded, err := outbox.Encode(ctx, events.Shards, list)
+	encoded, err := rival.Encode(ctx, orders)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func spread(ctx context.Context, db *lab.Database, shards int) error {
 			return fmt.Errorf("bench: spread over %d shards: %w", shards, err)
 		}
 	}
-	return db.Settle(ctx)
+	return db.Analyse(ctx)
 }
 
 // slowly is a broker that takes its time, and any number of publishes at once.

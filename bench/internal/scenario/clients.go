@@ -114,7 +114,7 @@ func (s service) prepare(ctx context.Context, db *lab.Database) error {
 	if _, err := db.Exec(ctx, s.tables); err != nil {
 		return fmt.Errorf("bench: prepare %s: %w", s.name, err)
 	}
-	return db.Settle(ctx)
+	return db.Analyse(ctx)
 }
 
 // run has the clients share out the orders, one each before the clock starts, and returns how long the rest took.

@@ -154,7 +154,7 @@ func fill(ctx context.Context, db *lab.Database, c rival.Contestant, w rival.Wor
 	if err := c.Fill(ctx, db, w.Orders()); err != nil {
 		return fmt.Errorf("%s: fill: %w", c.Name(), err)
 	}
-	return db.Settle(ctx)
+	return db.Analyse(ctx)
 }
 
 // drainFrom measures how fast a contestant publishes the n events that are pending.

@@ -115,7 +115,7 @@ func takeTurns(ctx context.Context, db *lab.Database, variants []*variant, round
 	each = (1 + rounds) * n
 	orders := sales(each * len(variants))
 	for round := range 1 + rounds {
-		if err := db.Settle(ctx); err != nil {
+		if err := db.Analyse(ctx); err != nil {
 			return 0, err
 		}
 		for range n {

@@ -154,7 +154,7 @@ func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (
 	if _, err := db.Exec(ctx, "TRUNCATE placed"); err != nil {
 		return d, fmt.Errorf("bench: empty the consumer's table: %w", err)
 	}
-	if err := db.Settle(ctx); err != nil {
+	if err := db.Analyse(ctx); err != nil {
 		return d, err
 	}
 	with, err := newDelivery(ctx, withInbox(db), orders)
@@ -190,11 +190,7 @@ type delivery struct {
 
 // newDelivery has the orders as new messages, in an order that is random within the delivery window.
 func newDelivery(ctx context.Context, handler inbox.Handler, orders []rival.Order) (*delivery, error) {
-	placed := make([]outbox.Event, len(orders))
-	for i, o := range orders {
-		placed[i] = o
-	}
-	rows, err := outbox.Encode(ctx, events.Shards, placed)
+	rows, err := rival.Encode(ctx, orders)
 	if err != nil {
 		return nil, err
 	}

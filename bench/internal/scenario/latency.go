@@ -110,7 +110,7 @@ func follow(ctx context.Context, l *lab.Lab, c rival.Follower, n int) ([]trip, e
 			return nil, err
 		}
 	}
-	if err := db.Settle(ctx); err != nil {
+	if err := db.Analyse(ctx); err != nil {
 		return nil, err
 	}
 	j := newJournal(sales(arrivalRate + n))

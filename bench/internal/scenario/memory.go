@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,19 +104,15 @@ type documents struct{ rival.Relay }
 func (documents) Fill(ctx context.Context, db *lab.Database, orders []rival.Order) error {
 	random := rand.NewChaCha8([32]byte{})
 	text := make([]byte, 7500) // 10,000 in base64
-	for batch := range slices.Chunk(orders, enqueueBatch) {
+	return rival.InBatches(orders, func(batch []rival.Order) error {
 		stored := make([]outbox.Event, len(batch))
 		for i, o := range batch {
 			_, _ = random.Read(text) // never fails
 			stored[i] = document{ID: o.OrderID, Text: base64.StdEncoding.EncodeToString(text)}
 		}
-		err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 			_, err := events.Enqueue(ctx, tx, stored...)
 			return err
 		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }

@@ -18,10 +18,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-const (
-	drainTimeout = 5 * time.Minute // of one drain, with all that prepares it
-	enqueueBatch = 1000            // events that one statement enqueues
-)
+const drainTimeout = 5 * time.Minute // of one drain, with all that prepares it
 
 // sharing is how relays are configured that share an outbox: they even out their shards at every heartbeat, and to wait for ten
 // seconds for the next one would add nothing to a benchmark.
@@ -130,10 +127,9 @@ func settled(n int) func([]child.Progress) bool {
 // commitAtOnce enqueues all orders in one transaction, has the server write its buffers, and commits. It returns the events' seqs.
 func commitAtOnce(ctx context.Context, db *lab.Database, orders []rival.Order) (seqs []int64, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-		for batch := range slices.Chunk(orders, enqueueBatch) {
-			if err := rival.EnqueueAll(ctx, tx, batch); err != nil {
-				return err
-			}
+		err := rival.InBatches(orders, func(batch []rival.Order) error { return rival.EnqueueAll(ctx, tx, batch) })
+		if err != nil {
+			return err
 		}
 		rows, err := tx.Query(ctx, "SELECT seq FROM outbox")
 		if err != nil {
@@ -142,8 +138,7 @@ func commitAtOnce(ctx context.Context, db *lab.Database, orders []rival.Order) (
 		if seqs, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 			return err
 		}
-		_, err = db.Exec(ctx, "CHECKPOINT")
-		return err
+		return db.Checkpoint(ctx)
 	})
 	if err == nil && len(seqs) != len(orders) {
 		err = fmt.Errorf("bench: %d orders made %d events", len(orders), len(seqs))
