@@ -1,4 +1,5 @@
-// Package templates holds the text that outboxgen renders: SQL and prose, no Go.
+// Package templates holds the text that outboxgen renders: SQL, prose, and the Go that is the same
+// for every catalogue of a database engine.
 package templates
 
 import "embed"

@@ -24,17 +24,6 @@ func selector(first string, rest ...string) *jen.Statement {
 //	Relay: relay
 func pair(name string, value jen.Code) *jen.Statement { return jen.Id(name).Op(":").Add(value) }
 
-// sameNamed makes elements of a struct literal from a variable's fields of the same names:
-//
-//	Shard: r.Shard, Seq: r.Seq
-func sameNamed(from string, names ...string) *jen.Statement {
-	pairs := make([]jen.Code, len(names))
-	for i, name := range names {
-		pairs[i] = pair(name, selector(from, name))
-	}
-	return jen.List(pairs...)
-}
-
 // valueLines makes the braces of a literal with an element or more on each line:
 //
 //	{
@@ -113,22 +102,6 @@ func try(call, result jen.Code, zeros ...jen.Code) *jen.Statement {
 //	name, err := call
 func assign(name string, call jen.Code) *jen.Statement {
 	return jen.List(jen.Id(name), jen.Err()).Op(":=").Add(call)
-}
-
-// each makes:
-//
-//	for _, name := range list {
-//		…
-//	}
-func each(name, list string, body ...jen.Code) *jen.Statement {
-	return jen.For(jen.List(jen.Id("_"), jen.Id(name)).Op(":=").Range().Id(list)).Block(body...)
-}
-
-// appended makes:
-//
-//	target = append(target, value)
-func appended(target *jen.Statement, value jen.Code) *jen.Statement {
-	return target.Clone().Op("=").Append(target, value)
 }
 
 // rawString makes a string between backquotes where it can stand there, as jennifer has none.

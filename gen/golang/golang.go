@@ -32,7 +32,12 @@ func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 		personal:   personalTypes(c.Types),
 		patterns:   namePatterns(c),
 	}
-	return g.renderAll(g.sources())
+	files, err := g.renderAll(g.sources())
+	if err != nil {
+		return nil, err
+	}
+	store, err := g.storeFile()
+	return append(files, store), err
 }
 
 // renderAll renders as many sources at once as there are processors: most of a run is spent on formatting them.
@@ -73,9 +78,9 @@ type source struct {
 	err          error
 }
 
-// sources returns all files of the catalogue.
+// sources returns all files of the catalogue but for the store.
 func (g *generator) sources() []source {
-	sources := []source{g.packageSource(), g.storeSource()}
+	sources := []source{g.packageSource()}
 	if len(g.catalogue.Types) > 0 {
 		sources = append(sources, g.typesSource())
 	}

@@ -32,9 +32,6 @@ var (
 	others = map[string]string{
 		uuidPath:    "uuid",
 		pgxPath:     "pgx",
-		pgconnPath:  "pgconn",
-		pgtypePath:  "pgtype",
-		pgxpoolPath: "pgxpool",
 		outboxPath:  "outbox",
 		inboxPath:   "inbox",
 		payloadPath: "payload",
@@ -44,9 +41,6 @@ var (
 const (
 	uuidPath    = "github.com/google/uuid"
 	pgxPath     = "github.com/jackc/pgx/v5"
-	pgconnPath  = "github.com/jackc/pgx/v5/pgconn"
-	pgtypePath  = "github.com/jackc/pgx/v5/pgtype"
-	pgxpoolPath = "github.com/jackc/pgx/v5/pgxpool"
 	runtimePath = "github.com/outboxgen/outboxgen/runtime"
 	outboxPath  = runtimePath + "/outbox"
 	inboxPath   = runtimePath + "/inbox"
@@ -60,14 +54,6 @@ func inbox(name string) *jen.Statement   { return jen.Qual(inboxPath, name) }
 func payload(name string) *jen.Statement { return jen.Qual(payloadPath, name) }
 func uuid(name string) *jen.Statement    { return jen.Qual(uuidPath, name) }
 func pgx(name string) *jen.Statement     { return jen.Qual(pgxPath, name) }
-func pgtype(name string) *jen.Statement  { return jen.Qual(pgtypePath, name) }
-func pgconn(name string) *jen.Statement  { return jen.Qual(pgconnPath, name) }
-func pgxpool(name string) *jen.Statement { return jen.Qual(pgxpoolPath, name) }
-
-// outboxdb returns an identifier of the package that sqlc makes.
-func (g *generator) outboxdb(name string) *jen.Statement {
-	return jen.Qual(g.databasePath(), name)
-}
 
 func (g *generator) databasePath() string { return path.Join(g.importPath, sql.Package) }
 

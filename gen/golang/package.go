@@ -21,7 +21,6 @@ func (g *generator) packageSource() source {
 	if len(g.catalogue.Events) > 0 {
 		s.declarations = append(s.declarations, enqueueOne(), queueOne())
 	}
-	s.declarations = append(s.declarations, g.insert(), g.queue(), g.copyParams(), pgUUIDFunction())
 	return s
 }
 
@@ -205,86 +204,3 @@ func optionListParam() jen.Code { return jen.Id("opts").Index().Add(outbox("Enqu
 //
 //	[]outbox.Event{e}
 func justE() jen.Code { return jen.Index().Add(outbox("Event")).Values(jen.Id("e")) }
-
-// insert makes:
-//
-//	func insert(ctx context.Context, tx pgx.Tx, rows []outbox.Row) error {
-//		if len(rows) < outbox.Many {
-//			batch := &pgx.Batch{}
-//			for _, r := range rows {
-//				queue(batch, r)
-//			}
-//			return tx.SendBatch(ctx, batch).Close()
-//		}
-//		params := make([]outboxdb.CopyEventsParams, len(rows))
-//		for i, r := range rows {
-//			params[i] = copyParams(r)
-//		}
-//		_, err := outboxdb.New(tx).CopyEvents(ctx, params)
-//		return err
-//	}
-func (g *generator) insert() jen.Code {
-	return jen.Func().Id("insert").Params(ctxParam(), txParam(), jen.Id("rows").Index().Add(outbox("Row"))).Error().Block(
-		jen.If(jen.Len(jen.Id("rows")).Op("<").Add(outbox("Many"))).Block(
-			jen.Id("batch").Op(":=").Op("&").Add(pgx("Batch")).Values(),
-			each("r", "rows", jen.Id("queue").Call(jen.Id("batch"), jen.Id("r"))),
-			jen.Return(selector("tx", "SendBatch").Call(jen.Id("ctx"), jen.Id("batch")).Dot("Close").Call()),
-		),
-		makeSlice("params", g.outboxdb("CopyEventsParams")),
-		eachRow(jen.Id("params").Index(jen.Id("i")).Op("=").Id("copyParams").Call(jen.Id("r"))),
-		jen.List(jen.Id("_"), jen.Err()).Op(":=").Add(g.outboxdb("New")).Call(jen.Id("tx")).Dot("CopyEvents").
-			Call(jen.Id("ctx"), jen.Id("params")),
-		jen.Return(jen.Err()),
-	)
-}
-
-// queue makes:
-//
-//	func queue(batch *pgx.Batch, r outbox.Row) {
-//		batch.Queue(
-//			outboxdb.InsertEvent,
-//			r.Shard, pgUUID(r.ID), …
-//		)
-//	}
-func (g *generator) queue() jen.Code {
-	return jen.Func().Id("queue").Params(batchParam(), jen.Id("r").Add(outbox("Row"))).Block(
-		selector("batch", "Queue").Add(argumentLines(
-			g.outboxdb("InsertEvent"),
-			jen.List(selector("r", "Shard"), pgUUID(selector("r", "ID")), selector("r", "Type"), selector("r", "Version"), selector("r", "Topic"), selector("r", "Key")),
-			jen.List(selector("r", "Payload"), selector("r", "ContentType"), selector("r", "Headers"), pgUUID(selector("r", "CausationID"))),
-		)),
-	)
-}
-
-// copyParams makes:
-//
-//	func copyParams(r outbox.Row) outboxdb.CopyEventsParams {
-//		return outboxdb.CopyEventsParams{
-//			Shard: r.Shard, ID: pgUUID(r.ID), …
-//		}
-//	}
-func (g *generator) copyParams() jen.Code {
-	return jen.Func().Id("copyParams").Params(jen.Id("r").Add(outbox("Row"))).Add(g.outboxdb("CopyEventsParams")).
-		Block(jen.Return(g.outboxdb("CopyEventsParams").Add(valueLines(
-			jen.List(sameNamed("r", "Shard"), pair("ID", pgUUID(selector("r", "ID"))), sameNamed("r", "Type", "Version", "Topic", "Key")),
-			jen.List(sameNamed("r", "Payload", "ContentType", "Headers"), pair("CausationID", pgUUID(selector("r", "CausationID")))),
-		))))
-}
-
-// pgUUID makes:
-//
-//	pgUUID(relay)
-func pgUUID(id jen.Code) jen.Code { return jen.Id("pgUUID").Call(id) }
-
-// pgUUIDFunction makes:
-//
-//	// pgUUID is the form in which pgx sends an id fastest. The zero ID is NULL.
-//	func pgUUID(id outbox.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != outbox.ID{}} }
-func pgUUIDFunction() jen.Code {
-	return comment("pgUUID is the form in which pgx sends an id fastest. The zero ID is NULL.").Line().
-		Func().Id("pgUUID").Params(jen.Id("id").Add(outbox("ID"))).Add(pgtype("UUID")).
-		Add(shortBody(jen.Return(pgtype("UUID").Values(
-			pair("Bytes", jen.Id("id")),
-			pair("Valid", jen.Id("id").Op("!=").Add(outbox("ID")).Values()),
-		))))
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -460,3 +461,38 @@ func texts(ids []outbox.ID) []string {
 	}
 	return list
 }
+
+// insert adds rows to the outbox as part of tx: a few by INSERT, many by COPY.
+func insert(ctx context.Context, tx pgx.Tx, rows []outbox.Row) error {
+	if len(rows) < outbox.Many {
+		batch := &pgx.Batch{}
+		for _, r := range rows {
+			queue(batch, r)
+		}
+		return tx.SendBatch(ctx, batch).Close()
+	}
+	params := make([]outboxdb.CopyEventsParams, len(rows))
+	for i, r := range rows {
+		params[i] = copyParams(r)
+	}
+	_, err := outboxdb.New(tx).CopyEvents(ctx, params)
+	return err
+}
+
+func queue(batch *pgx.Batch, r outbox.Row) {
+	batch.Queue(
+		outboxdb.InsertEvent,
+		r.Shard, pgUUID(r.ID), r.Type, r.Version, r.Topic, r.Key,
+		r.Payload, r.ContentType, r.Headers, pgUUID(r.CausationID),
+	)
+}
+
+func copyParams(r outbox.Row) outboxdb.CopyEventsParams {
+	return outboxdb.CopyEventsParams{
+		Shard: r.Shard, ID: pgUUID(r.ID), Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key,
+		Payload: r.Payload, ContentType: r.ContentType, Headers: r.Headers, CausationID: pgUUID(r.CausationID),
+	}
+}
+
+// pgUUID is the form in which pgx sends an id fastest. The zero ID is NULL.
+func pgUUID(id outbox.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != outbox.ID{}} }
