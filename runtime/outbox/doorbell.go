@@ -45,6 +45,8 @@ func (d *Doorbell) Wait() (rings <-chan struct{}, stop func()) {
 // announceInterval is how often rings are passed on to other processes at most.
 const announceInterval = 20 * time.Millisecond
 
+const notifyTimeout = 5 * time.Second
+
 // Announce passes this process's rings on to the relays of other processes, until ctx ends. A process that enqueues and runs no
 // relay runs it once, so that its events are published within milliseconds instead of at the relays' next poll; a relay runs it
 // by itself. Failures to notify are not reported: polling carries on.
@@ -61,7 +63,7 @@ func Announce(ctx context.Context, store Store) {
 			return
 		case <-rings:
 		}
-		_ = listener.Notify(ctx)
+		_ = bounded(ctx, store, notifyTimeout, listener.Notify)
 		if !sleep(ctx, announceInterval) {
 			return
 		}

@@ -322,8 +322,8 @@ func (l *ledger) fly(lane *lane, m *Message, charged bool) {
 	lane.flying++
 	l.inFlight++
 	l.bytes += len(m.Payload)
-	if m.Begun && !charged && m.Attempts >= l.maxAttempts { // it has ended its relay once too often
-		e.taken, e.charged, e.err, e.verdict = true, true, errUnfinished, dead
+	if err := l.hopeless(m, charged); err != nil {
+		e.taken, e.charged, e.err, e.verdict = true, true, err, dead
 		l.done = append(l.done, e)
 		l.signalDone()
 		l.letGo(lane, m.Seq)
@@ -334,6 +334,17 @@ func (l *ledger) fly(lane *lane, m *Message, charged bool) {
 	if len(lane.queue) == 1 && !lane.out {
 		l.enqueue(lane)
 	}
+}
+
+// hopeless returns why an event is a dead letter without another attempt, or nil.
+func (l *ledger) hopeless(m *Message, charged bool) error {
+	if err := m.fault(); err != nil {
+		return err
+	}
+	if m.Begun && !charged && m.Attempts >= l.maxAttempts { // it has ended its relay once too often
+		return errUnfinished
+	}
+	return nil
 }
 
 // suspects returns those rows that a vanished relay may have had in flight. Their attempt must be charged before it is made.

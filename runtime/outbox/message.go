@@ -1,8 +1,10 @@
 package outbox
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -32,6 +34,24 @@ type Message struct {
 	Attempts int32 // publishes begun and charged to the event so far
 	Begun    bool  // the last of them was charged beforehand and has not ended: it may have ended its relay
 	Waiting  bool  // its next attempt is not due yet
+	// Unreadable says why the row is no event, if somebody else wrote it: the relay makes it a dead letter.
+	Unreadable error
+}
+
+// fault returns why a row is no event, or nil. Somebody else has written it then: another program, or a
+// hand.
+func (m *Message) fault() error {
+	switch {
+	case m.Unreadable != nil:
+		return fmt.Errorf("the row is no event: %w", m.Unreadable)
+	case m.Version < 1:
+		return fmt.Errorf("the row is no event: its version is %d", m.Version)
+	case m.Type == "" || strings.Contains(m.Type, "@") || !storable(m.Type):
+		return errors.New("the row is no event: its type is not a name")
+	case m.Topic == "":
+		return errors.New("the row is no event: it has no topic")
+	}
+	return nil
 }
 
 // TypeName returns the message's type and version as the catalogue writes them: order.placed@1.

@@ -19,8 +19,8 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 		switch {
 		case err != nil && ctx.Err() == nil && once:
 			return err
-		case err != nil && ctx.Err() == nil:
-			s.config.Logger.Warn("outbox: reading failed", "error", err)
+		case err != nil:
+			s.health.report(ctx, reading, err)
 			sleep(ctx, max(pollMin, s.config.PollInterval/4))
 			continue
 		case found == something:
@@ -47,15 +47,30 @@ const (
 	something
 )
 
-// cycle reads once what is new, what is due and what is held no longer. A read that takes longer than the lease has lost its
-// connection.
-func (s *session) cycle(ctx context.Context) (finding, error) {
-	p, ok := s.ledger.plan(time.Now())
-	if !ok {
-		return notLooked, nil
+// cycle reads once what is new, what is due and what is held no longer. After a cycle that failed, the next one
+// asks for less. One that takes longer than the lease has lost its connection.
+func (s *session) cycle(ctx context.Context) (found finding, err error) {
+	err = bounded(ctx, s.store, s.config.Lease, func(ctx context.Context) error {
+		if err := s.check(ctx); err != nil {
+			return err
+		}
+		p, ok := s.ledger.plan(time.Now())
+		if !ok {
+			return nil
+		}
+		p.shrink(&s.reads)
+		found, err = s.readAll(ctx, p)
+		s.reads.ended(err)
+		return err
+	})
+	if err != nil {
+		return notLooked, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.config.Lease)
-	defer cancel()
+	s.health.report(ctx, reading, nil)
+	return found, nil
+}
+
+func (s *session) readAll(ctx context.Context, p plan) (finding, error) {
 	found := nothing
 	for _, step := range []func(context.Context, plan) (int, error){s.readNew, s.readDue, s.readResumed} {
 		n, err := step(ctx, p)
@@ -117,6 +132,7 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
 	s.ledger.recheckHeads(time.Now())
 	lanes, reads := s.ledger.resumable()
+	lanes, reads = shrinkKeys(&s.reads, lanes, reads)
 	if len(reads) == 0 {
 		return 0, nil
 	}
@@ -160,6 +176,7 @@ func (s *session) begin(ctx context.Context, messages ...*Message) error {
 	case err != nil:
 		return err
 	case n < len(retries):
+		s.doubt.Store(true)
 		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(retries), n)
 	}
 	for _, m := range messages {

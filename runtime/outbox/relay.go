@@ -20,6 +20,7 @@ type Relay struct {
 	publisher Publisher
 	config    Config
 	counters  counters
+	health    *health
 	current   atomic.Pointer[session]
 }
 
@@ -32,40 +33,42 @@ func NewRelay(store Store, publisher Publisher, config Config) (*Relay, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	return &Relay{store: store, publisher: publisher, config: config}, nil
+	return &Relay{
+		store: store, publisher: publisher, config: config, health: newHealth(config.Logger),
+	}, nil
 }
 
-// Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and gives its shards back, within
-// three times the PublishTimeout, and returns nil. It outlives an unreachable database or broker; what it meets it reports to the Logger.
-// It must not run more than once at a time.
+// Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and gives
+// its shards back, within three times the PublishTimeout; it returns what went wrong with that, or nil.
+// It survives outages of the database and the broker, and logs them. Before that it returns only an
+// error that wraps ErrUnusable, which no retry mends. It must not run more than once at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	aside, stop := context.WithCancel(ctx)
+	beside, stop := context.WithCancel(ctx)
 	defer stop()
-	wg.Go(func() { Announce(aside, r.store) })
+	wg.Go(func() { Announce(beside, r.store) })
 	rings := make(chan struct{}, 1)
-	wg.Go(func() { r.listen(aside, rings) })
-	wg.Go(func() { r.maintain(aside) })
-	for n := 1; ctx.Err() == nil; n++ {
-		err := r.runSession(ctx, rings, false)
-		if err == nil {
-			continue
+	wg.Go(func() { r.listen(beside, rings) })
+	wg.Go(func() { r.maintain(beside) })
+	for n := 1; ; n++ {
+		joined, err := r.runSession(ctx, rings, false)
+		if ctx.Err() != nil || errors.Is(err, ErrUnusable) {
+			return err
 		}
-		r.config.Logger.Error("outbox: the relay starts afresh", "error", err)
-		if errors.Is(err, ErrLeaseLost) {
+		if joined {
+			r.config.Logger.Error("outbox: the relay restarts with nothing in memory", "error", err)
 			n = 1
 		}
 		sleep(ctx, backoff(n, time.Second, 15*time.Second))
 	}
-	return nil
 }
 
 // RunOnce joins, publishes what is due in the shards that are free, settles it, leaves and returns what it did. It waits for no
 // retry that is not due. An error means that it stopped before the end; nothing is lost then.
 func (r *Relay) RunOnce(ctx context.Context) (Stats, error) {
 	before := r.Stats()
-	err := r.runSession(ctx, nil, true)
+	_, err := r.runSession(ctx, nil, true)
 	s := r.Stats()
 	s.Published -= before.Published
 	s.Retried -= before.Retried
@@ -84,42 +87,55 @@ func (r *Relay) listen(ctx context.Context, rings chan struct{}) {
 	for n := 1; ctx.Err() == nil; n++ {
 		ready := func() {
 			n = 0
-			r.counters.listening.Store(true)
-			ringOnce(rings) // what was announced while nobody listened
+			if !r.counters.listening.Swap(true) {
+				ringOnce(rings) // what was announced while nobody listened
+			}
+			r.health.report(ctx, listening, nil)
 		}
 		err := listener.Listen(ctx, ready, func() { ringOnce(rings) })
 		r.counters.listening.Store(false)
-		if ctx.Err() == nil {
-			r.config.Logger.Warn("outbox: not listening, polling carries on", "error", err)
-			sleep(ctx, backoff(n+1, 100*time.Millisecond, 30*time.Second))
-		}
+		r.health.report(ctx, listening, err)
+		sleep(ctx, backoff(n+1, 100*time.Millisecond, 30*time.Second))
 	}
 }
+
+// What the relay does, as its log says it.
+const (
+	joining   = "joining the relays"
+	renewing  = "renewing the lease"
+	reading   = "reading events"
+	settling  = "settling events"
+	listening = "listening for other processes (polling carries on)"
+	tidying   = "maintenance of the tables"
+)
+
+const maintainTimeout = time.Minute
 
 // maintain has the store tidy up, now and about once a minute.
 func (r *Relay) maintain(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := r.store.Maintain(ctx); err != nil && ctx.Err() == nil {
-			r.config.Logger.Warn("outbox: maintenance failed", "error", err)
-		}
+		r.health.report(ctx, tidying, bounded(ctx, r.store, maintainTimeout, r.store.Maintain))
 		sleep(ctx, time.Minute+backoff(1, time.Second, time.Second))
 	}
 }
 
-// runSession is the relay's life under one id: from joining until ctx ends, its lease is lost, or (once) there is nothing to do.
-func (r *Relay) runSession(ctx context.Context, rings <-chan struct{}, once bool) error {
+// runSession is the relay's life under one id: from joining until ctx ends, its lease is lost, or (once)
+// there is nothing to do.
+func (r *Relay) runSession(ctx context.Context, rings <-chan struct{}, once bool) (joined bool, _ error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return err
+		return false, err
 	}
 	s := &session{Relay: r, id: id, ledger: newLedger(r.config)}
-	if err := s.join(ctx); err != nil {
+	err = s.join(ctx)
+	r.health.report(ctx, joining, err)
+	if err != nil {
 		if ctx.Err() != nil {
-			return nil
+			return false, nil
 		}
-		return err
+		return false, err
 	}
 	r.current.Store(s)
 	defer r.current.Store(nil)
-	return s.run(ctx, rings, once)
+	return true, s.run(ctx, rings, once)
 }

@@ -18,12 +18,21 @@ type session struct {
 	ends    atomic.Int64 // when the lease ends by this process's clock, in ns since began
 	began   time.Time    // monotonic
 	dueRead time.Time    // when due events were read last
+	end     context.CancelCauseFunc
+
+	checked time.Time   // when the incarnation was checked last
+	known   Incarnation // what it was then
+	doubt   atomic.Bool // it is to be checked at once
+	reads   sizing      // how large reads may be
+	settles sizing
 }
 
 func (s *session) join(ctx context.Context) error {
 	s.began = time.Now()
 	asked := time.Since(s.began)
-	err := s.store.Join(ctx, s.id, s.config.Lease)
+	err := bounded(ctx, s.store, s.config.Lease/3, func(ctx context.Context) error {
+		return s.store.Join(ctx, s.id, s.config.Lease)
+	})
 	if err == nil {
 		s.ends.Store(int64(asked + s.config.Lease))
 		err = s.renew(ctx, ctx)
@@ -44,13 +53,14 @@ func (s *session) leaseLeft() time.Duration {
 func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx)) // ends with the lease, or after draining
 	defer end(nil)
+	s.end = end
 	reading, stopReading := context.WithCancel(life)
 	defer stopReading()
 	defer context.AfterFunc(ctx, stopReading)()
 
 	var members, workers, settler sync.WaitGroup
 	settling := make(chan struct{}) // closed when nothing more comes
-	members.Go(func() { s.keepMembership(life, reading, end) })
+	members.Go(func() { s.keepMembership(life, reading) })
 	for range s.config.Concurrency {
 		workers.Go(func() { s.publish(life) })
 	}
@@ -75,54 +85,93 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 var errDrainTimeout = errors.New("outbox: not drained in time")
 
 func (s *session) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.PublishTimeout)
-	defer cancel()
-	if err := s.store.Leave(ctx, s.id); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	leave := func() error {
+		return bounded(ctx, s.store, s.config.PublishTimeout/2, func(ctx context.Context) error {
+			return s.store.Leave(ctx, s.id)
+		})
+	}
+	err := leave()
+	if err != nil {
+		err = leave() // on another connection
+	}
+	if err != nil {
 		return fmt.Errorf("outbox: the shards are free only when the lease ends: %w", err)
 	}
 	return nil
 }
 
-// keepMembership renews the lease every third of it, and takes or gives back shards. It ends the session before the
-// lease ends, if it cannot renew it.
-func (s *session) keepMembership(life, reading context.Context, end context.CancelCauseFunc) {
+// keepMembership renews the lease every third of it, and takes or gives back shards. It ends the session
+// before the lease ends, if it cannot renew it.
+func (s *session) keepMembership(life, reading context.Context) {
 	wait := s.config.Lease / 3
 	for sleep(life, min(wait, s.leaseLeft())) {
 		if s.leaseLeft() <= 0 {
-			end(fmt.Errorf("%w: it ended before it could be renewed", ErrLeaseLost))
+			s.end(fmt.Errorf("%w: it ended before it could be renewed", ErrLeaseLost))
 			return
 		}
 		wait = s.config.Lease / 3
-		switch err := s.renew(life, reading); {
-		case errors.Is(err, ErrLeaseLost):
-			end(ErrLeaseLost)
-		case err != nil && life.Err() == nil:
-			s.config.Logger.Warn("outbox: the lease was not renewed", "left", s.leaseLeft(), "error", err)
+		err := s.renew(life, reading)
+		if errors.Is(err, ErrLeaseLost) {
+			s.end(err)
+			return
+		}
+		if err != nil {
 			wait = min(wait, s.config.Lease/20)
 		}
+		s.health.report(life, renewing, err)
 	}
 }
 
-// renew gives a sign of life, and then has the relay own its fair share of the shards.
+// renew sends a heartbeat, and then has the relay own its fair share of the shards.
 func (s *session) renew(life, reading context.Context) error {
-	ctx, cancel := context.WithTimeout(life, min(s.config.Lease/3, max(0, s.leaseLeft())))
-	defer cancel()
-	asked := time.Since(s.began)
-	census, err := s.store.Renew(ctx, s.id, s.config.Lease)
-	if err != nil {
-		return err
-	}
-	s.ends.Store(int64(asked + s.config.Lease))
-	if reading.Err() != nil || census.Relays < 1 {
+	limit := min(s.config.Lease/3, max(0, s.leaseLeft()))
+	return bounded(life, s.store, limit, func(ctx context.Context) error {
+		asked := time.Since(s.began)
+		census, err := s.store.Renew(ctx, s.id, s.config.Lease)
+		if err != nil {
+			return err
+		}
+		s.ends.Store(int64(asked + s.config.Lease))
+		if reading.Err() != nil || census.Relays < 1 {
+			return nil
+		}
+		fair := (census.Shards + census.Relays - 1) / census.Relays
+		have := s.ledger.kept()
+		if have < fair {
+			return s.take(ctx, fair-have)
+		}
+		s.ledger.giveBack(have - fair)
+		return s.release(ctx)
+	})
+}
+
+// checkInterval is how often a relay that reads looks whether the database has gone back in time.
+const checkInterval = 100 * time.Millisecond
+
+// check ends the session if what it remembers may be wrong: a crash undoes settles that had not reached the disk,
+// a standby that lags is promoted, a backup is restored. Events would then stand below the
+// positions that this session reads from, and be found by a new one only.
+func (s *session) check(ctx context.Context) error {
+	if !s.doubt.Swap(false) && time.Since(s.checked) < min(checkInterval, s.config.PollInterval) {
 		return nil
 	}
-	fair := (census.Shards + census.Relays - 1) / census.Relays
-	have := s.ledger.kept()
-	if have < fair {
-		return s.take(ctx, fair-have)
+	now, err := s.store.Check(ctx, s.id)
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		return err
 	}
-	s.ledger.giveBack(have - fair)
-	return s.release(ctx)
+	first := s.checked.IsZero()
+	s.checked = time.Now()
+	if err == nil && (first || now.Table == s.known.Table && now.LastSeq >= s.known.LastSeq) {
+		s.known = now
+		return nil
+	}
+	if err == nil {
+		err = ErrLeaseLost
+	}
+	err = fmt.Errorf("%w: the database has crashed or gone back in time, or the outbox was replaced", err)
+	s.end(err)
+	return err
 }
 
 func (s *session) take(ctx context.Context, n int) error {

@@ -2,15 +2,13 @@ package outbox
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 )
 
-// settle records what became of events, as many at a time as have come together while it recorded those before. It ends when
-// end is closed and nothing is left, or with life.
+// settle records what became of events, as many at a time as have come together while it recorded those
+// before. It ends when end is closed and nothing is left, or with life.
 func (s *session) settle(life context.Context, end <-chan struct{}) {
-	for n := 0; life.Err() == nil; {
+	for life.Err() == nil {
 		events := s.ledger.unsettled()
 		if len(events) == 0 {
 			select {
@@ -24,92 +22,124 @@ func (s *session) settle(life context.Context, end <-chan struct{}) {
 				return
 			}
 		}
-		b := s.batch(events)
-		for !s.record(life, b) { // it stays in flight, and is not published again by this relay
-			n++
-			if !sleep(life, backoff(n, 50*time.Millisecond, s.config.Lease/4)) {
-				return
-			}
+		for _, kind := range s.settlements() {
+			s.record(life, kind, events)
 		}
-		n = 0
-		s.ledger.settled(events)
-		if err := s.release(life); err != nil && life.Err() == nil {
-			s.config.Logger.Warn("outbox: shards were not given back", "error", err)
-		}
+		s.health.report(life, "giving shards back", s.release(life))
 	}
 }
 
-// settlement is what is to be recorded of a number of events, by what became of them.
+// settlement is one way to settle events.
 type settlement struct {
-	owned     []Ownership // the shards concerned, as they were when the events were read
-	published []Position
-	retries   []Retry
-	deaths    []Death
+	is      func(verdict) bool
+	counter interface{ Add(int64) int64 }
+	// write records the events, which stand in the shards that are owned, and returns how many it changed.
+	write func(ctx context.Context, owned []Ownership, events []*event) (int, error)
 }
 
-func (s *session) batch(events []*event) *settlement {
-	b := &settlement{published: make([]Position, 0, len(events))}
+func (s *session) settlements() []settlement {
+	return []settlement{
+		{func(v verdict) bool { return v == published }, &s.counters.published, s.writePublished},
+		{func(v verdict) bool { return v == retry || v == untried }, &s.counters.retried, s.writeRetries},
+		{func(v verdict) bool { return v == dead }, &s.counters.dead, s.writeDead},
+	}
+}
+
+// record settles the events of one kind among events, in smaller pieces while it fails. An event that cannot be
+// settled by itself is put off behind the others; it stays in flight, and is not published again by
+// this session.
+func (s *session) record(life context.Context, kind settlement, events []*event) {
+	var left []*event
 	for _, e := range events {
-		if o := e.lane.shard.Ownership; !slices.Contains(b.owned, o) {
-			b.owned = append(b.owned, o)
-		}
-		switch e.verdict {
-		case published:
-			b.published = append(b.published, e.Position)
-		case dead:
-			s.config.Logger.Error("outbox: an event became a dead letter",
-				"id", e.ID, "type", e.TypeName(), "attempts", e.Attempts, "error", e.err)
-			b.deaths = append(b.deaths, Death{Position: e.Position, Attempts: e.Attempts, Error: errorText(e.err)})
-		case retry:
-			delay := e.delay
-			if delay == 0 {
-				delay = backoff(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
-			}
-			b.retries = append(b.retries, Retry{Position: e.Position, Attempts: e.Attempts, Delay: delay, Error: errorText(e.err)})
-		case untried:
-			b.retries = append(b.retries, Retry{Position: e.Position, Attempts: e.spent() - 1, Begun: e.Begun, Error: errorText(e.err)})
+		if kind.is(e.verdict) {
+			left = append(left, e)
 		}
 	}
-	return b
+	for n := 0; len(left) > 0; {
+		part := left[:min(len(left), s.settles.share(s.config.MaxInFlight))]
+		err := s.recordPart(life, kind, part)
+		s.settles.ended(err)
+		s.health.report(life, settling, err)
+		switch {
+		case err == nil:
+			n, left = 0, left[len(part):]
+			continue
+		case len(part) == 1:
+			s.ledger.settleLater(part[0])
+			left = left[1:]
+		}
+		n++
+		if !sleep(life, backoff(n, 50*time.Millisecond, s.config.Lease/4)) {
+			return
+		}
+	}
 }
 
-// record writes b, and forgets of it what is written. It reports whether that is all.
-func (s *session) record(ctx context.Context, b *settlement) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Lease)
-	defer cancel()
-	var err error
-	write := func(n int, counter interface{ Add(int64) int64 }, f func() (int, error)) bool {
-		if n == 0 || err != nil {
-			return n == 0
+func (s *session) recordPart(life context.Context, kind settlement, part []*event) error {
+	var changed int
+	err := bounded(life, s.store, s.config.Lease, func(ctx context.Context) (err error) {
+		changed, err = kind.write(ctx, ownershipsOf(part), part)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	kind.counter.Add(int64(changed))
+	if changed < len(part) {
+		s.counters.lostSettles.Add(int64(len(part) - changed))
+		s.config.Logger.Warn("outbox: fenced off: another relay owns the shards, or the events are gone",
+			"events", len(part)-changed)
+		s.doubt.Store(true)
+	}
+	s.ledger.settled(part)
+	return nil
+}
+
+// ownershipsOf returns the shards of events, as they were when the events were read.
+func ownershipsOf(events []*event) []Ownership {
+	seen := map[Ownership]bool{}
+	var owned []Ownership
+	for _, e := range events {
+		if o := e.lane.shard.Ownership; !seen[o] {
+			seen[o] = true
+			owned = append(owned, o)
 		}
-		var changed int
-		if changed, err = f(); err != nil {
-			return false
+	}
+	return owned
+}
+
+func (s *session) writePublished(ctx context.Context, owned []Ownership, events []*event) (int, error) {
+	at := make([]Position, len(events))
+	for i, e := range events {
+		at[i] = e.Position
+	}
+	return s.store.Published(ctx, s.id, owned, at)
+}
+
+func (s *session) writeRetries(ctx context.Context, owned []Ownership, events []*event) (int, error) {
+	retries := make([]Retry, len(events))
+	for i, e := range events {
+		r := Retry{Position: e.Position, Attempts: e.Attempts, Delay: e.delay, Error: errorText(e.err)}
+		switch {
+		case e.verdict == untried:
+			r.Attempts, r.Begun = e.spent()-1, e.Begun
+		case r.Delay == 0:
+			r.Delay = backoff(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
 		}
-		counter.Add(int64(changed))
-		if changed < n {
-			s.counters.lostSettles.Add(int64(n - changed))
-			s.config.Logger.Warn("outbox: settled in vain: shards have changed hands, or events are gone", "events", n-changed)
-		}
-		return true
+		retries[i] = r
 	}
-	if write(len(b.published), &s.counters.published, func() (int, error) {
-		return s.store.Published(ctx, s.id, b.owned, b.published)
-	}) {
-		b.published = nil
+	return s.store.Retry(ctx, s.id, owned, retries)
+}
+
+func (s *session) writeDead(ctx context.Context, owned []Ownership, events []*event) (int, error) {
+	deaths := make([]Death, len(events))
+	for i, e := range events {
+		deaths[i] = Death{Position: e.Position, Attempts: e.Attempts, Error: errorText(e.err)}
 	}
-	if write(len(b.retries), &s.counters.retried, func() (int, error) {
-		return s.store.Retry(ctx, s.id, b.owned, b.retries)
-	}) {
-		b.retries = nil
+	n, err := s.store.Bury(ctx, s.id, owned, deaths)
+	for i := 0; err == nil && i < len(events); i++ {
+		s.config.Logger.Error("outbox: an event became a dead letter", "id", events[i].ID,
+			"type", events[i].TypeName(), "attempts", events[i].Attempts, "error", errorText(events[i].err))
 	}
-	if write(len(b.deaths), &s.counters.dead, func() (int, error) {
-		return s.store.Bury(ctx, s.id, b.owned, b.deaths)
-	}) {
-		b.deaths = nil
-	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		s.config.Logger.Warn("outbox: settling failed", "error", err)
-	}
-	return err == nil
+	return n, err
 }

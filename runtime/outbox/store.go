@@ -26,7 +26,8 @@ type Store interface {
 type Ownership struct {
 	Shard int32
 	Fence int64
-	// Suspect says that the previous owner vanished without giving the shard back, perhaps killed by an event.
+	// Suspect says that the previous owner's lease ended before it gave the shard back: an event may have
+	// killed its process.
 	Suspect bool
 }
 
@@ -36,8 +37,20 @@ type Census struct {
 	Shards int
 }
 
-// ErrLeaseLost says that a relay's lease had ended before it was renewed: its shards may be another's.
+// ErrLeaseLost says that a relay is not registered any more: its lease had ended before it was
+// renewed, or the database has gone back in time and forgotten it. Its shards may be another's.
 var ErrLeaseLost = errors.New("outbox: lease lost")
+
+// ErrUnusable is wrapped by errors that no retry mends: the tables are another service's, say, or the
+// server lacks what the store needs. Run returns such an error.
+var ErrUnusable = errors.New("outbox: the store cannot be used")
+
+// Incarnation says which outbox a relay works on. If the database has gone back in time, or a backup
+// was restored, one that is asked for later has another Table or a lower LastSeq.
+type Incarnation struct {
+	Table   int64 // changes when the table is replaced: dropped, truncated or rewritten
+	LastSeq int64 // the last seq that was assigned, committed or not
+}
 
 // Membership decides which relay owns which shard.
 type Membership interface {
@@ -46,6 +59,9 @@ type Membership interface {
 	// Renew makes the relay count as alive for lease from now on, and forgets relays whose lease has ended.
 	// Where this relay's own has ended, it returns ErrLeaseLost and changes nothing.
 	Renew(ctx context.Context, relay ID, lease time.Duration) (Census, error)
+	// Check returns the outbox's incarnation, or ErrLeaseLost if the relay is not registered. The relay
+	// asks ten times a second: after a crash of the database, what it remembers may be wrong.
+	Check(ctx context.Context, relay ID) (Incarnation, error)
 	// Take gives the relay up to n shards that have no living owner, or that are its own without its knowing: all but those
 	// it holds. It waits for nobody.
 	Take(ctx context.Context, relay ID, n int, held []Ownership) ([]Ownership, error)
@@ -145,11 +161,19 @@ type DeadLetters interface {
 	Discard(ctx context.Context, ids ...ID) (int, error)
 }
 
+// Resetter is a Store that can give up the connections it holds.
+type Resetter interface {
+	// Reset closes all connections, those in use once they are released. The relay calls it after a
+	// connection did not answer in time: after a failover others may be as dead, and not know it.
+	Reset()
+}
+
 // Listener is a Store that can tell other processes of commits. The relay uses it where a Store implements it; without it, and
 // while it fails, polling carries on.
 type Listener interface {
-	// Listen calls ready once it hears, and ring whenever another process may have committed events. It returns when ctx
-	// ends, or with an error when it can hear no longer.
+	// Listen calls ready whenever it has proved that notifications arrive, and ring whenever another
+	// process may have committed events. It returns when ctx ends, or with an error when
+	// notifications arrive no longer; a connection that has died silently is noticed within a minute.
 	Listen(ctx context.Context, ready, ring func()) error
 	// Notify makes the listeners of all processes ring. It must not be called within a business transaction.
 	Notify(ctx context.Context) error

@@ -22,6 +22,7 @@ type MemStore struct {
 	bell   outbox.Doorbell
 
 	mu     sync.Mutex
+	table  int64
 	seq    int64
 	xid    uint64
 	open   map[uint64]bool
@@ -187,6 +188,16 @@ func (s *MemStore) Renew(_ context.Context, relay outbox.ID, lease time.Duration
 		}
 	}
 	return outbox.Census{Relays: len(s.relays), Shards: len(s.shards)}, nil
+}
+
+// Check implements outbox.Membership.
+func (s *MemStore) Check(_ context.Context, relay outbox.ID) (outbox.Incarnation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, found := s.relays[relay]; !found {
+		return outbox.Incarnation{}, outbox.ErrLeaseLost
+	}
+	return outbox.Incarnation{Table: s.table, LastSeq: s.seq}, nil
 }
 
 // Take implements outbox.Membership.

@@ -55,6 +55,10 @@ func (s *severed) Read(ctx context.Context, reads []outbox.ShardRead, known []in
 	return m, cond(s, func() error { m, err = s.Store.Read(ctx, reads, known, maxBytes); return err })
 }
 
+func (s *severed) Check(ctx context.Context, relay outbox.ID) (i outbox.Incarnation, err error) {
+	return i, cond(s, func() error { i, err = s.Store.Check(ctx, relay); return err })
+}
+
 func cond(s *severed, f func() error) error {
 	if err := s.err(); err != nil {
 		return err

@@ -55,6 +55,7 @@ type MessagingAppOutboxDead struct {
 type MessagingAppOutboxRelay struct {
 	Relay     pgtype.UUID
 	ExpiresAt time.Time
+	Expired   bool
 }
 
 type MessagingAppOutboxSent struct {
