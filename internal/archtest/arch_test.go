@@ -36,7 +36,7 @@ var imports = []struct {
 	{"templates", nil},
 	{"gen/diag", nil},
 	{"gen/source", []string{"gopkg.in/yaml.v3", root + "/gen/diag"}},
-	{"gen/golang", []string{"github.com/dave/jennifer/jen", root + "/gen/"}},
+	{"gen/golang", []string{"github.com/dave/jennifer/jen", root + "/gen/", root + "/templates"}},
 	{"gen", []string{root + "/gen/", root + "/templates"}},
 	{"cmd", []string{root + "/gen"}},
 }
