@@ -25,7 +25,7 @@ finish() {
 		kill -TERM -- "-$job" 2>/dev/null || true
 	done
 	jobs=()
-	wait
+	wait 2>/dev/null
 }
 trap 'finish; rm -f "$log"' EXIT
 trap 'exit 130' INT
@@ -37,13 +37,17 @@ busy() {
 	while ((SECONDS < end)) && kill -0 $$ 2>/dev/null; do :; done
 }
 
+tests() {
+	CI=true make --no-print-directory test-modules TESTFLAGS=-count=1 TIMEOUT=1h "$@" 2>&1 | tee "$log"
+}
+
 for ((round = 1; round <= rounds; round++)); do
 	echo "stress.sh: round $round of $rounds"
 	for ((n = $(getconf _NPROCESSORS_ONLN); n > 0; n--)); do
 		busy &
 		jobs+=($!)
 	done
-	CI=true make --no-print-directory test-modules TESTFLAGS=-count=1 TIMEOUT=1h "$@" > >(tee "$log") 2>&1 &
+	tests "$@" &
 	jobs+=($!)
 	if ! wait $!; then
 		finish
@@ -53,4 +57,4 @@ for ((round = 1; round <= rounds; round++)); do
 	fi
 	finish
 done
-echo "stress.sh: $rounds rounds passed"
+echo "stress.sh: passed, $rounds of $rounds"
