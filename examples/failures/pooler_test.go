@@ -204,7 +204,7 @@ func startPgbouncer(t *testing.T, path, config string) (exited <-chan struct{}) 
 
 func answers(t *testing.T, url string, exited <-chan struct{}) bool {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		conn, err := pgx.Connect(t.Context(), url)
 		if err == nil {
 			return conn.Close(t.Context()) == nil

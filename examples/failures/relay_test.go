@@ -10,31 +10,6 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestTheLeaseIsRenewedWhileABatchTakesLonger publishes for several times the lease, while another relay waits for the shards.
-func TestTheLeaseIsRenewedWhileABatchTakesLonger(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	const n, each = 24, 100 * time.Millisecond
-	for i := range n {
-		w.enqueue(thing("a", i))
-	}
-	c := quick()
-	c.Lease, c.PublishTimeout = 600*time.Millisecond, 300*time.Millisecond
-	recording := &outboxtest.RecordingPublisher{}
-	slow := publisherFunc(func(ctx context.Context, m *outbox.Message) error {
-		<-time.After(each) // what the test is about
-		return recording.Publish(ctx, m)
-	})
-	first, _ := w.run(w.store, slow, c)
-	w.published(recording, 1)
-	second, _ := w.run(w.store, slow, c)
-	w.published(recording, n)
-	w.eventually("all is settled", func() bool { return w.pending() == 0 })
-	w.once(recording.Messages(), n)
-	a, b := first.Stats(), second.Stats()
-	w.equal("leases lost, settles lost", fmt.Sprint(a.LeasesLost+b.LeasesLost, a.LostSettles+b.LostSettles), "0 0")
-}
-
 func TestALeaseThatOnePublishOutlastsIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := outbox.NewRelay(outboxtest.NewMemStore(1), &outboxtest.RecordingPublisher{},
@@ -73,7 +48,7 @@ func TestRetriesAreSpreadOut(t *testing.T) {
 	c := quick()
 	c.BackoffMin, c.BackoffMax = 10*time.Minute, time.Hour
 	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error { return outboxtest.ErrRefused }), c)
-	w.eventually("all are put off", func() bool { return relay.Stats().Retried == n })
+	w.eventually("all are put off", func() bool { return relay.Stats().Retried >= n }) // a few for the second time
 	minutes := query[int](w, `SELECT count(DISTINCT floor(extract(epoch FROM available_at - now()) / 60)) FROM outbox`)
 	if minutes < 8 {
 		t.Errorf("the next attempts of %d events fall into %d of 10 minutes", n, minutes)

@@ -74,6 +74,34 @@ func TestABrokerThatIsDownFor20MinutesCostsNoAttempts(t *testing.T) {
 	})
 }
 
+// TestTheLeaseIsRenewedWhileABatchTakesLonger publishes for several times the lease, while another relay waits for the shards.
+func TestTheLeaseIsRenewedWhileABatchTakesLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease, each, n = 30 * time.Second, 5 * time.Second, 24
+		store, _ := memory(t, things(1, n)...)
+		w := &world{T: t}
+		recording := &outboxtest.RecordingPublisher{}
+		slow := publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+			time.Sleep(each)
+			return recording.Publish(ctx, m)
+		})
+		c := outbox.Config{Lease: lease, Logger: silent()}
+		first, _ := w.run(store, slow, c)
+		time.Sleep(each / 2)
+		second, _ := w.run(store, slow, c)
+		began := time.Now()
+		w.published(recording, n)
+		synctest.Wait()
+		w.equal("pending", len(store.Pending()), 0)
+		w.once(recording.Messages(), n)
+		if took := time.Since(began); took < 3*lease {
+			t.Errorf("the batch took %v, want several leases of %v", took, lease)
+		}
+		a, b := first.Stats(), second.Stats()
+		w.equal("leases lost, settles lost", fmt.Sprint(a.LeasesLost+b.LeasesLost, a.LostSettles+b.LostSettles), "0 0")
+	})
+}
+
 // hiding hides one event from the relay from some time on, as if an operator had deleted its row.
 type hiding struct {
 	*outboxtest.MemStore

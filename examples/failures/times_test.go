@@ -29,7 +29,7 @@ func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 			w.setting("timezone", zone)
 			w.enqueue(thing("a", 1))
 			relay := uuid.New()
-			w.must(w.store.Join(t.Context(), relay, time.Minute))
+			w.must(w.store.Join(t.Context(), relay, time.Hour))
 			owned, err := w.store.Take(t.Context(), relay, 16, nil)
 			w.must(err)
 			at := query[int32](w, `SELECT shard FROM outbox`)
@@ -46,7 +46,7 @@ func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 			}
 			m, err := w.store.Read(t.Context(), []outbox.ShardRead{{Shard: at, Limit: 1}}, nil, 1<<20)
 			w.must(err)
-			if age := time.Since(m[0].CreatedAt); age < -time.Minute || age > time.Minute {
+			if age := time.Since(m[0].CreatedAt); age < -tolerance || age > tolerance {
 				t.Errorf("an event of just now is %v old", age)
 			}
 			w.equal("it waits", m[0].Waiting, true)
@@ -54,12 +54,15 @@ func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 	}
 }
 
+// tolerance is for a machine that is busy. A change of the clocks is an hour.
+const tolerance = 30 * time.Minute
+
 // lasts checks how long it is until an instant, by the database's clock.
 func (w *world) lasts(what, instant string, want time.Duration) {
 	w.Helper()
 	seconds := query[float64](w, `SELECT extract(epoch FROM (`+instant+`) - clock_timestamp())::float8`)
 	got := time.Duration(seconds * float64(time.Second))
-	if got > want || got < want-time.Minute {
+	if got > want || got < want-tolerance {
 		w.Errorf("%s of %v ends in %v", what, want, got)
 	}
 }

@@ -27,8 +27,8 @@ func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
 	}), outbox.Config{Lease: patience * 2, PublishTimeout: patience, Concurrency: 1, MaxInFlight: 64, Logger: silent()})
 	w.eventually("the relay has begun", func() bool { return query[int](w, `SELECT count(*) FROM outbox_relay`) == 1 })
 
-	seen := w.naiveCursor()
-	committed := w.commitInAnyOrder(5, 100)
+	seen, last := w.naiveCursor()
+	committed := w.commitInAnyOrder(5, 100) + w.commitBehind(last)
 	close(held)
 	messages := w.published(recording, committed)
 	w.once(messages, committed)
@@ -38,16 +38,30 @@ func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
 	}
 }
 
-// naiveCursor reads behind the highest number seen, until it is called: then it returns how many events it has seen.
-func (w *world) naiveCursor() func() int {
-	seen, last := 0, int64(0)
+// commitBehind commits an event once the naive reader has seen one with a higher number. It returns how many it has committed.
+func (w *world) commitBehind(last *atomic.Int64) int {
+	w.Helper()
+	late := w.begin()
+	_, err := events.Enqueue(w.Context(), late, thing("late", 1))
+	w.must(err)
+	w.enqueue(thing("early", 1))
+	early := query[int64](w, `SELECT seq FROM outbox WHERE key = 'early'`)
+	w.eventually("the naive reader has passed it by", func() bool { return last.Load() >= early })
+	w.must(late.Commit(w.Context()))
+	return 2
+}
+
+// naiveCursor reads behind the highest number seen, until the function is called: then it returns how many events it has seen.
+func (w *world) naiveCursor() (end func() int, last *atomic.Int64) {
+	seen := 0
+	last = new(atomic.Int64)
 	read := func() {
-		rows, err := w.pool.Query(w.Context(), `SELECT seq FROM outbox WHERE seq > $1 ORDER BY seq`, last)
+		rows, err := w.pool.Query(w.Context(), `SELECT seq FROM outbox WHERE seq > $1 ORDER BY seq`, last.Load())
 		w.must(err)
 		seqs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		w.must(err)
 		if seen += len(seqs); len(seqs) > 0 {
-			last = seqs[len(seqs)-1]
+			last.Store(seqs[len(seqs)-1])
 		}
 	}
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -66,7 +80,7 @@ func (w *world) naiveCursor() func() int {
 		close(stop)
 		<-done
 		return seen
-	}
+	}, last
 }
 
 // commitInAnyOrder has producers keep some transactions open at a time, and returns how many were committed.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,9 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 	w.put("target.go", ours)
 	for link, target := range map[string]string{"link.go": "target.go", "out": outside, "dangling.go": "nowhere"} {
 		if err := os.Symlink(target, filepath.Join(w.path, link)); err != nil {
+			if runtime.GOOS != "windows" {
+				t.Fatal(err)
+			}
 			t.Skipf("no symbolic links here: %v", err)
 		}
 	}

@@ -59,7 +59,7 @@ var errRollback = errors.New("outboxtest: roll back")
 
 // inTx runs f in a transaction that commits where f returns nil.
 func (c *consuming[Tx]) inTx(f func(ctx context.Context, tx Tx) error) error {
-	ctx, cancel := context.WithTimeout(c.Context(), promptly)
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
 	return c.InboxHarness.Store.InTx(ctx, func(tx Tx) error { return f(ctx, tx) })
 }
@@ -98,7 +98,7 @@ func (c *consuming[Tx]) testInFlight() {
 		err := c.inTx(func(ctx context.Context, tx Tx) error {
 			c.claimIn(ctx, tx, consumer, event, inbox.Fresh)
 			var others sync.WaitGroup
-			for range 10 { // each has an end long before this transaction's, or InTx returns that it has not
+			for range 10 { // none waits for the end of this transaction, or all end with an error when patience does
 				others.Go(func() { c.claim(consumer, event, inbox.InFlight, nil) })
 			}
 			others.Go(func() { c.claim("another", event, inbox.Fresh, nil) })

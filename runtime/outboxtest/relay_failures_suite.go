@@ -113,7 +113,7 @@ func testHang(_ *testing.T, w *world) {
 		return Deliver
 	}}
 	c := config()
-	c.Lease, c.PublishTimeout, c.MaxAttempts = time.Second, 50*time.Millisecond, 2
+	c.PublishTimeout, c.MaxAttempts = 50*time.Millisecond, 2
 	relay, _ := w.run(w.Store, faulty, c)
 	w.enqueue(Event{Entity: "hangs", N: 1})
 	n := 0

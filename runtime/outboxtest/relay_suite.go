@@ -39,10 +39,10 @@ var relayTests = map[string]func(*testing.T, *world){
 	"many held keys go on":                                  testManyHeld,
 }
 
-// config is a relay's for tests: everything happens soon.
+// config is a relay's for tests: everything happens soon, and no lease ends while the machine is busy with something else.
 func config() outbox.Config {
 	return outbox.Config{
-		Lease: 10 * time.Second, PublishTimeout: 5 * time.Second, PollInterval: 50 * time.Millisecond,
+		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
 		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
@@ -68,7 +68,7 @@ func (w *world) run(store outbox.Store, p outbox.Publisher, c outbox.Config) (*o
 
 func (w *world) wait(p *RecordingPublisher, n int) []outbox.Message {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	messages, err := p.Wait(ctx, n)
 	if err != nil {
@@ -141,15 +141,20 @@ func testOrderPerKey(_ *testing.T, w *world) {
 	w.equal("pending", len(w.all()), 0)
 }
 
+// testManyRelays replaces one relay after the other while events are enqueued, as a deployment does. The shards change hands since
+// relays leave, and not since leases end, so that each event is published once.
 func testManyRelays(_ *testing.T, w *world, relays int) {
 	const events = 10_000
 	recording := &RecordingPublisher{}
 	var stops []func()
-	for range relays {
-		c := config()
-		c.Lease, c.PublishTimeout = 3*time.Second, time.Second // so that shards change hands meanwhile
-		_, stop := w.run(w.Store, recording, c)
+	start := func(shards int) {
+		relay, stop := w.run(w.Store, recording, config())
 		stops = append(stops, stop)
+		w.eventually(fmt.Sprintf("a relay has %d shards", shards), func() bool { return relay.Stats().Shards == shards })
+	}
+	start(Shards)
+	for range relays - 1 {
+		start(0) // until another one leaves
 	}
 	var producers sync.WaitGroup
 	for p := range 4 {
@@ -162,6 +167,11 @@ func testManyRelays(_ *testing.T, w *world, relays int) {
 				w.enqueue(batch...)
 			}
 		})
+	}
+	for n := range relays {
+		w.wait(recording, (n+1)*events/(2*relays))
+		stops[n]()
+		start(Shards / relays)
 	}
 	producers.Wait()
 	w.wait(recording, events)

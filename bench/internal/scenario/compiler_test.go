@@ -45,7 +45,7 @@ func TestEditionsDifferInSomeEvents(t *testing.T) {
 
 func TestAProgramThatFailsIsAnErrorWithWhatItSaid(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	if _, err := runProgram(ctx, "", "go", "no-such-command"); err == nil || !strings.Contains(err.Error(), "unknown command") {
 		t.Errorf("got %v, want what go said", err)

@@ -200,7 +200,7 @@ func (j *journal) publish(id uuid.UUID) {
 
 // await returns once each event has been published.
 func (j *journal) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	select {
 	case <-j.all:

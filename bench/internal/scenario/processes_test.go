@@ -3,6 +3,7 @@ package scenario
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/outboxgen/outboxgen/bench/internal/child"
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
@@ -10,6 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	child.Main()
+	sharing.Lease = 20 * time.Second // which none of the relays may lose however busy the machine is
 	os.Exit(m.Run())
 }
 

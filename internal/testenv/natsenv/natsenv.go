@@ -18,7 +18,7 @@ import (
 
 const (
 	host         = "127.0.0.1"
-	startTimeout = 10 * time.Second
+	startTimeout = 2 * time.Minute // a limit for a machine that is busy
 )
 
 // Config says what server [Start] brings up. The zero value is ready to use.

@@ -18,8 +18,8 @@ import (
 
 const (
 	superuser    = "postgres"
-	startTimeout = 60 * time.Second
-	stopTimeout  = 20 * time.Second
+	startTimeout = 3 * time.Minute
+	stopTimeout  = time.Minute
 	pollInterval = 20 * time.Millisecond
 	portAttempts = 5 // another process may take the free port before the server does
 )

@@ -19,7 +19,7 @@ import (
 )
 
 // cleanupTimeout bounds each step of clearing up after a test.
-const cleanupTimeout = 20 * time.Second
+const cleanupTimeout = 2 * time.Minute
 
 // Open returns a pool on a fresh, empty database of the test's own. The pool is closed and the database dropped when the
 // test ends. Tests may call it in parallel, and a test more than once.

@@ -2,6 +2,7 @@ package postgresenv
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -139,7 +140,11 @@ func privateInstallations(t *testing.T) []installation {
 	t.Helper()
 	found := append(systemInstallations(), testdepsInstallations()...)
 	if len(found) == 0 {
-		t.Skipf("no PostgreSQL binaries on this machine; the tests use %s", Shared(t).Source)
+		source := Shared(t).Source
+		if isCI(os.Getenv("CI")) {
+			t.Fatalf("no PostgreSQL binaries on this machine, and CI is set: run scripts/testdeps.sh pg17; other tests use %s", source)
+		}
+		t.Skipf("no PostgreSQL binaries on this machine; the tests use %s", source)
 	}
 	return found
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // connectTimeout bounds one attempt to connect to a server that may not be there.
-const connectTimeout = 10 * time.Second
+const connectTimeout = time.Minute
 
 // connectURL uses a server that somebody else started.
 func connectURL(ctx context.Context, raw string) (*Server, error) {

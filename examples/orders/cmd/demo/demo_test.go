@@ -89,7 +89,7 @@ func startDemo(t *testing.T) *demo {
 	t.Helper()
 	postgresenv.Shared(t) // skips where the demo would find no server
 	d := &demo{temp: tempDir(t)}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
 	d.cmd = exec.CommandContext(ctx, os.Args[0])
 	d.cmd.Env = append(os.Environ(), beDemo+"=1", "TMPDIR="+d.temp)

@@ -84,7 +84,7 @@ func (w *world) reach(ctx context.Context, step string, change func(*state)) err
 }
 
 const (
-	patience = 30 * time.Second
+	patience = 3 * time.Minute
 	interval = 20 * time.Millisecond
 )
 

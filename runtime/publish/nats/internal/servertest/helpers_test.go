@@ -2,8 +2,11 @@ package servertest
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +21,8 @@ import (
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
-const patience = 20 * time.Second
+// patience ends a test that hangs. It is no measure of anything.
+const patience = 3 * time.Minute
 
 // world is a server with a stream ORDERS on the subjects orders.>.
 type world struct {
@@ -28,7 +32,7 @@ type world struct {
 	stream jetstream.Stream
 }
 
-func newWorld(t *testing.T, changes ...func(*jetstream.StreamConfig)) *world {
+func newWorld(t testing.TB, changes ...func(*jetstream.StreamConfig)) *world {
 	t.Helper()
 	w := &world{server: natsenv.New(t)}
 	var err error
@@ -140,7 +144,7 @@ func (r *record) all() []string {
 	return append([]string(nil), r.items...)
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +159,35 @@ func receive[T any](t *testing.T, ch <-chan T) T {
 	case <-time.After(patience):
 		t.Fatal("nothing came in time")
 		panic("unreachable")
+	}
+}
+
+// answers subscribes to what is told to the broker about a message, by its number in the stream.
+func (w *world) answers(t *testing.T, sequence int) *nats.Subscription {
+	t.Helper()
+	s, err := w.nc.SubscribeSync(fmt.Sprintf("$JS.ACK.ORDERS.stock.*.%d.>", sequence))
+	check(t, err)
+	return s
+}
+
+// heartbeats waits until the broker was told n times that a message is in progress. That happens three times per AckWait.
+func heartbeats(t *testing.T, answers *nats.Subscription, n int) {
+	t.Helper()
+	for n > 0 {
+		answer, err := answers.NextMsg(patience)
+		check(t, err)
+		if strings.HasPrefix(string(answer.Data), "+WPI") {
+			n--
+		}
+	}
+}
+
+// inOrder fails unless the first event was handled again, after it had failed, before the second one was handled at all. More
+// deliveries than that do no harm: a broker that hears nothing in time delivers again.
+func inOrder(t *testing.T, calls []string) {
+	t.Helper()
+	if second := slices.Index(calls, "second"); second < 2 {
+		t.Errorf("handled %q, want the first twice before the second", calls)
 	}
 }
 
