@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -61,8 +62,10 @@ func newModel(t *rapid.T) *model {
 
 // fresh starts a relay that knows nothing.
 func (m *model) fresh(suspect bool) {
-	m.ledger, m.script, m.with, m.settles = newLedger(Config{MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20}), nil, nil, nil
-	m.ledger.rechecked = m.now
+	m.ledger, m.script, m.with, m.settles = newLedger(Config{
+		MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20, Concurrency: 4, Logger: slog.New(slog.DiscardHandler),
+	}.withDefaults()), nil, nil, nil
+	m.ledger.rechecked, m.ledger.rewound = m.now, m.now
 	m.fence++
 	for i := range modelShards {
 		m.ledger.own([]Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
@@ -247,7 +250,7 @@ func (m *model) readDue() {
 	if !ok {
 		return
 	}
-	known := m.ledger.knownDue()
+	known := m.ledger.knownDue(m.now)
 	m.then(func() {
 		rows := m.visible(func(r *modelRow) bool {
 			for _, read := range p.due {
@@ -419,7 +422,7 @@ func (m *model) passMinute(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
 		t.Skip("rarely")
 	}
-	m.now = m.now.Add(recheckPeriod)
+	m.now = m.now.Add(sweepPeriod)
 }
 
 // makeDue is what a consumer does that meets a duplicate.
