@@ -40,6 +40,7 @@ type ledger struct {
 	topics    map[string]*topic
 	stalled   []*topic // those with lanes that wait
 	changes   []change // to be logged
+	gaveUp    bool     // it was logged that the publisher has given up for good
 	rechecked time.Time
 
 	// The shards are read again from their beginning, now and then and if there is reason to.

@@ -204,6 +204,10 @@ func (l *ledger) unanswered(t *topic, e *event, err error, now time.Time) {
 			l.trim(t)
 		}
 	}
+	if errors.Is(err, ErrPublisherClosed) && !l.gaveUp {
+		l.gaveUp = true
+		l.changes = append(l.changes, change{topic: t.name, err: err, ended: true})
+	}
 	l.wakeLater(e.delay)
 	l.conclude(e, retry, err)
 }

@@ -112,10 +112,13 @@ type change struct {
 	err   error         // why it opened; nil if it closed
 	after time.Duration // that it was open
 	gone  bool          // it closed since nothing is pending that it could be tried with
+	ended bool          // the publisher has given up for good, which is told once
 }
 
 func (c change) log(logger *slog.Logger) {
 	switch {
+	case c.ended:
+		logger.Error("outbox: the publisher has given up for good, nothing is published before a restart", "error", c.err)
 	case c.err != nil:
 		logger.Warn("outbox: a topic cannot be reached: its events wait, and one at a time is tried",
 			"topic", c.topic, "error", c.err, "try at least every", breakerMax)
