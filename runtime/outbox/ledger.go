@@ -139,7 +139,7 @@ func newLedger(c Config) *ledger {
 	if c.MaxAttempts != Unlimited {
 		l.maxAttempts = int32(min(c.MaxAttempts, math.MaxInt32))
 	}
-	l.share = max(1, l.workersWanted/4)
+	l.share = max(1, l.workersWanted/16)
 	l.wake.L = &l.mu
 	return l
 }

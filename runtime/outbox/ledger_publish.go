@@ -127,6 +127,9 @@ func (l *ledger) next(now time.Time) *event {
 		t := l.topic(e.Topic)
 		switch {
 		case t.mayStart(now, l.share):
+			if !t.proven && t.out == 0 {
+				l.wakeLater(silence) // others of it are tried then
+			}
 			t.started(e, now)
 			lane.out, e.taken, e.lone = true, true, lone
 			l.loneOut = l.loneOut || lone

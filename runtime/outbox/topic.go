@@ -53,12 +53,17 @@ func (t *topic) silent(now time.Time) bool {
 	return t.out > 0 && now.Sub(t.heard) >= max(silence, 2*t.latency)
 }
 
-// mayStart reports whether another attempt may begin. A topic that answers has no limit of its own.
+// mayStart reports whether another attempt may begin. A topic that answers has no limit of its own, and
+// one that has not been asked yet is asked with one event.
 func (t *topic) mayStart(now time.Time, share int) bool {
-	if t.isOpen() {
+	switch {
+	case t.isOpen():
 		return t.ready(now)
+	case t.silent(now):
+		return t.out < share
+	default:
+		return t.proven || t.out == 0
 	}
-	return t.out < share || t.proven && !t.silent(now)
 }
 
 // full reports whether the topic does not answer, and enough is in memory to try it with.
