@@ -83,7 +83,7 @@ func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
 		l.own([]Ownership{{Shard: 0}}, 0, 0)
 		now := time.Now()
 		p, _ := l.plan(now)
-		l.accept(p, []Message{{Key: "a", Attempts: math.MaxInt32, Position: Position{Seq: 1}}}, nil)
+		l.accept(p, []Message{{Type: "x", Version: 1, Topic: "t", Key: "a", Attempts: math.MaxInt32, Position: Position{Seq: 1}}}, nil)
 		l.mu.Lock()
 		e := l.next(now)
 		l.finish(e, errors.New("refused"), now)

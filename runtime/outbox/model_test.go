@@ -103,7 +103,7 @@ func (m *model) insert(xid uint64) {
 	}
 	topic := []string{"even", "odd"}[m.seq%2] // a key may have events of several
 	m.rows = append(m.rows, &modelRow{
-		Message: Message{Key: key, Topic: topic, Position: Position{Shard: shard, Seq: m.seq}}, xid: xid,
+		Message: Message{Type: "x", Version: 1, Key: key, Topic: topic, Position: Position{Shard: shard, Seq: m.seq}}, xid: xid,
 	})
 }
 
