@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 )
 
@@ -15,7 +16,8 @@ type Config struct {
 	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or to a third of Lease where that
 	// is less.
 	PublishTimeout time.Duration
-	// Concurrency is how many publishes may be under way at once. Defaults to 64.
+	// Concurrency is how many publishes may be under way at once. Those of a topic that does not answer
+	// for much longer than usual do not count, so that others do not wait for it. Defaults to 64.
 	Concurrency int
 	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults to 4,096; at least 64.
 	MaxInFlight int
@@ -25,7 +27,8 @@ type Config struct {
 	// when the doorbell rings. Defaults to 1 s.
 	PollInterval time.Duration
 	// MaxAttempts is how many attempts the broker may refuse before the event becomes a dead letter. Attempts at which the
-	// broker could not be reached do not count. Defaults to 12.
+	// broker could not be reached do not count. Defaults to 12. With Unlimited an event is tried until it is published, and
+	// the broker's refusals make no dead letters but for those marked as Permanent.
 	MaxAttempts int
 	// BackoffMin and BackoffMax bound the time until the next attempt: it is random, up to a bound that begins with BackoffMin
 	// and doubles with each attempt until BackoffMax. They default to 1 s and 15 min.
@@ -34,6 +37,12 @@ type Config struct {
 	// payload or a key. Defaults to slog.Default().
 	Logger *slog.Logger
 }
+
+// Unlimited is the value of Config.MaxAttempts for relays that never give up on an event.
+const Unlimited = -1
+
+// longestLease keeps the ends of leases within what a time.Duration can hold.
+const longestLease = 365 * 24 * time.Hour
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.Lease, 30*time.Second)
@@ -66,13 +75,15 @@ func (c Config) validate() error {
 		}
 	}
 	refuse(c.Lease < 100*time.Millisecond, "Lease is %v, at least 100ms is needed", c.Lease)
+	refuse(c.Lease > longestLease, "Lease is %v, at most %v is allowed", c.Lease, longestLease)
 	refuse(c.PublishTimeout < 0 || c.PublishTimeout > c.Lease/2,
 		"PublishTimeout is %v, which a Lease of %v may not outlast: at most half of it is allowed", c.PublishTimeout, c.Lease)
 	refuse(c.Concurrency < 0, "Concurrency is %d", c.Concurrency)
 	refuse(c.MaxInFlight < 64, "MaxInFlight is %d, at least 64 is needed", c.MaxInFlight)
 	refuse(c.MaxInFlightBytes < 0, "MaxInFlightBytes is %d", c.MaxInFlightBytes)
 	refuse(c.PollInterval < 0, "PollInterval is %v", c.PollInterval)
-	refuse(c.MaxAttempts < 0, "MaxAttempts is %d", c.MaxAttempts)
+	refuse(c.MaxAttempts < Unlimited || c.MaxAttempts > math.MaxInt32,
+		"MaxAttempts is %d; give at most %d, or outbox.Unlimited", c.MaxAttempts, math.MaxInt32)
 	refuse(c.BackoffMin < 0 || c.BackoffMax < c.BackoffMin, "BackoffMin is %v and BackoffMax %v", c.BackoffMin, c.BackoffMax)
 	return errors.Join(errs...)
 }

@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +24,72 @@ func TestConfigRefusesContradictions(t *testing.T) {
 		"MaxInFlight":      {MaxInFlight: 10},
 		"MaxInFlightBytes": {MaxInFlightBytes: -1},
 		"PollInterval":     {PollInterval: -1},
-		"MaxAttempts":      {MaxAttempts: -1},
+		"MaxAttempts":      {MaxAttempts: Unlimited - 1},
 		"BackoffMin":       {BackoffMin: time.Minute, BackoffMax: time.Second},
 	} {
 		err := c.withDefaults().validate()
 		if err == nil || !strings.Contains(err.Error(), field+" is") {
 			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
+
+func TestConfigRefusesWhatDoesNotFit(t *testing.T) {
+	for field, c := range map[string]Config{
+		"MaxAttempts": {MaxAttempts: math.MaxInt32 + 1},
+		"Lease":       {Lease: math.MaxInt64},
+	} {
+		err := c.withDefaults().validate()
+		if err == nil || !strings.Contains(err.Error(), field+" is") || !strings.Contains(err.Error(), "at most") {
+			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
+
+func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
+	c := Config{
+		MaxAttempts: math.MaxInt32, Concurrency: math.MaxInt, MaxInFlight: math.MaxInt, MaxInFlightBytes: math.MaxInt,
+		BackoffMin: math.MaxInt64 - 1, BackoffMax: math.MaxInt64, PollInterval: math.MaxInt64,
+	}.withDefaults()
+	if err := c.validate(); err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(c)
+	l.own([]Ownership{{Shard: 1}}, 0, 0)
+	p, ok := l.plan(time.Now())
+	if !ok || p.reads[0].Limit < 1 || p.reads[0].Limit > readMost || p.due[0].Limit < 1 {
+		t.Errorf("got a plan with limits %+v and %+v", p.reads, p.due)
+	}
+	if l.staff(time.Now()) < 1 || l.share < 1 {
+		t.Errorf("got %d workers and a share of %d", l.staff(time.Now()), l.share)
+	}
+}
+
+func TestBackoffDoesNotOverflow(t *testing.T) {
+	for _, first := range []time.Duration{1, time.Second, math.MaxInt64/2 + 1, math.MaxInt64} {
+		for _, n := range []int{-1, 0, 1, 2, 62, 63, 64, 65, math.MaxInt32, math.MaxInt} {
+			if d := backoff(n, first, math.MaxInt64); d <= 0 {
+				t.Errorf("failure %d from %v: got %v", n, first, d)
+			}
+		}
+	}
+}
+
+// TestAttemptsEndAtTheTopOfTheirRange refuses an event for good measure: with a limit it is dead, without
+// one it is tried again, and its attempts do not begin anew.
+func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
+	for most, want := range map[int]verdict{Unlimited: retry, 12: dead, math.MaxInt32: dead} {
+		l := newLedger(Config{MaxAttempts: most}.withDefaults())
+		l.own([]Ownership{{Shard: 0}}, 0, 0)
+		now := time.Now()
+		p, _ := l.plan(now)
+		l.accept(p, []Message{{Type: "x", Version: 1, Topic: "t", Key: "a", Attempts: math.MaxInt32, Position: Position{Seq: 1}}}, nil)
+		l.mu.Lock()
+		e := l.next(now)
+		l.finish(e, errors.New("refused"), now)
+		l.mu.Unlock()
+		if e.verdict != want || e.Attempts != math.MaxInt32 {
+			t.Errorf("MaxAttempts %d: got verdict %d with %d attempts, want %d", most, e.verdict, e.Attempts, want)
 		}
 	}
 }

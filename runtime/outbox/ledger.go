@@ -1,24 +1,34 @@
 package outbox
 
 import (
+	"log/slog"
+	"math"
 	"sync"
 	"time"
 )
 
 // ledger is what one relay knows, in memory, of the shards it owns: how far each has been read, what is in flight, and which
-// keys are held back. It does no I/O and is safe for concurrent use; a relay that starts afresh starts with a new one.
+// keys are held back. But for what it logs it does no I/O, and it is safe for concurrent use; a relay that starts afresh starts with a new one.
 //
 // An event in flight has been accepted from a read and not been settled yet. Those of one key form a lane, of which one is
 // with a worker at a time; an event without a key has a lane to itself. A lane whose head has failed is held: what it had
 // queued is dropped, what is read later is skipped, and of both only the first seq is remembered. So a key that is held
 // costs no memory however much piles up behind it, and the others none of their time.
 type ledger struct {
-	maxAttempts         int32
-	maxEvents, maxBytes int
+	maxAttempts            int32 // 0: no limit
+	maxEvents, maxBytes    int
+	backoffMin, backoffMax time.Duration
+	workersWanted          int    // as long as all topics answer
+	share                  int    // workers for a topic that does not
+	hire                   func() // begins another worker
+	logger                 *slog.Logger
 
 	mu     sync.Mutex
-	wake   sync.Cond // a lane became ready, the breaker changed, or the ledger closed
+	wake   sync.Cond // a lane became ready, a topic changed, or the ledger closed
 	closed bool
+
+	workers, idleWorkers int
+	watched              bool // a timer will look for silent topics
 
 	horizon   horizon
 	shards    map[int32]*shard
@@ -26,10 +36,18 @@ type ledger struct {
 	lone      fifo // the same, where an event may end the process: one at a time
 	loneOut   bool // such a one is with a worker
 	resume    []*lane
-	topics    map[string]*breaker // those that could not be reached of late
-	rewind    bool                // what was left alone because of them is to be read again
-	successes uint64
+	rechecks  []*lane // the same, if only the head is to be looked up
+	topics    map[string]*topic
+	stalled   []*topic // those with lanes that wait
+	changes   []change // to be logged
+	gaveUp    bool     // it was logged that the publisher has given up for good
 	rechecked time.Time
+
+	// The shards are read again from their beginning, now and then and if there is reason to.
+	wanted  bool      // there is
+	rewound time.Time // when they were last
+	vain    int       // events read since then, and left alone: what it costs to do it again
+	acked   bool      // something was published since then
 
 	inFlight int           // events
 	bytes    int           // of their payloads
@@ -46,6 +64,8 @@ type shard struct {
 	flight  map[int64]*event
 	skipped map[int64]struct{} // seen behind the floor, and left alone
 	passed  map[int64]string   // due, but behind their key's head: the key of each
+	blocked map[int64]string   // due, but of a topic that does not answer: the topic of each
+	unheard map[int64]int      // attempts in a row without an answer that were not charged
 	lanes   map[string]*lane
 	largest int  // payload seen
 	recent  int  // largest payload of the last read
@@ -65,6 +85,7 @@ type lane struct {
 	queue    []*event // the first is next, or with a worker
 	out      bool     // the first is with a worker
 	flying   int      // events in flight: queued, with a worker, or not settled yet
+	back     int      // those of them that stay in the outbox, and are not settled yet
 	head     int64    // the event that holds back the lane; 0 where none does
 	next     int64    // the first event that was skipped meanwhile; 0 where none was
 	recheck  bool     // only its head is to be looked up
@@ -75,15 +96,16 @@ type lane struct {
 // event is an event in flight.
 type event struct {
 	*Message
-	lane    *lane
-	taken   bool   // by a worker
-	lone    bool   // no other of its kind may be with a worker until it is settled
-	charged bool   // Attempts counts the coming attempt already
-	probe   bool   // it is tried although its topic could not be reached of late
-	since   uint64 // successes when the attempt began
-	verdict verdict
-	err     error
-	delay   time.Duration // until it is tried again; 0: as its attempts ask for
+	lane              *lane
+	taken             bool // by a worker
+	lone              bool // no other of its kind may be with a worker until it is settled
+	charged           bool // Attempts counts the coming attempt already
+	probe             bool // it is tried although its topic could not be reached of late
+	began             time.Time
+	answers, timeouts uint64 // of its topic when the attempt began
+	verdict           verdict
+	err               error
+	delay             time.Duration // until it is tried again; 0: as its attempts ask for
 }
 
 // waits reports whether the event is in flight, and no worker has begun it.
@@ -108,10 +130,16 @@ func (q *fifo) pop() *lane {
 
 func newLedger(c Config) *ledger {
 	l := &ledger{
-		maxAttempts: int32(c.MaxAttempts), maxEvents: c.MaxInFlight, maxBytes: c.MaxInFlightBytes,
-		shards: map[int32]*shard{}, topics: map[string]*breaker{}, rechecked: time.Now(),
+		maxEvents: c.MaxInFlight, maxBytes: c.MaxInFlightBytes,
+		backoffMin: c.BackoffMin, backoffMax: c.BackoffMax,
+		workersWanted: min(c.Concurrency, c.MaxInFlight), logger: c.Logger,
+		shards: map[int32]*shard{}, topics: map[string]*topic{}, rechecked: time.Now(), rewound: time.Now(),
 		toSettle: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
+	if c.MaxAttempts != Unlimited {
+		l.maxAttempts = int32(min(c.MaxAttempts, math.MaxInt32))
+	}
+	l.share = max(1, l.workersWanted/16)
 	l.wake.L = &l.mu
 	return l
 }
@@ -124,8 +152,8 @@ func (l *ledger) own(owned []Ownership, suspectSeq int64, suspects int) {
 	for _, o := range owned {
 		s := &shard{
 			Ownership: o,
-			flight:    map[int64]*event{}, skipped: map[int64]struct{}{}, passed: map[int64]string{}, lanes: map[string]*lane{},
-			busy: true,
+			flight:    map[int64]*event{}, skipped: map[int64]struct{}{}, passed: map[int64]string{},
+			blocked: map[int64]string{}, unheard: map[int64]int{}, lanes: map[string]*lane{}, busy: true,
 		}
 		if o.Suspect {
 			s.suspectSeq, s.suspects = suspectSeq, suspects
@@ -186,6 +214,7 @@ func (l *ledger) drop(e *event) {
 		return
 	}
 	e.taken, e.verdict, e.err = true, untried, errNotTried
+	e.lane.back++
 	l.done = append(l.done, e)
 	l.signalDone()
 }
@@ -234,18 +263,18 @@ func (l *ledger) drain() {
 	l.wake.Broadcast()
 }
 
-// idle reports whether nothing can be done now: nothing is in flight, but for what waits for an unreachable topic, and no key is to
-// be resumed.
+// idle reports whether nothing can be done now: nothing is in flight, but for what waits for an
+// unreachable topic, and nothing is to be read again.
 func (l *ledger) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	waiting := 0
-	for _, b := range l.topics {
-		for _, lane := range b.waiting {
+	for _, t := range l.stalled {
+		for _, lane := range t.waiting {
 			waiting += len(lane.queue)
 		}
 	}
-	return l.inFlight <= waiting && len(l.resume) == 0
+	return l.inFlight <= waiting && len(l.resume)+len(l.rechecks) == 0 && !l.wanted
 }
 
 // signal says that there may be more to read.

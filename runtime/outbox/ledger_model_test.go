@@ -45,7 +45,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"reader":   step, "reader 2": step, "reader 3": step,
 		"take": m.take, "finish": m.finish, "settle": m.settle, "record": m.record,
 		"time": m.passTime, "minute": m.passMinute,
-		"make due": m.makeDue, "remove": m.operatorRemoves,
+		"make due": m.makeDue, "remove": m.operatorRemoves, "reset": m.operatorResets,
 		"giveBack": m.giveBack, "crash": m.crash,
 	}
 }

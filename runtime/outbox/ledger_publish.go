@@ -23,56 +23,121 @@ var (
 
 // enqueue makes a lane's head available to workers.
 func (l *ledger) enqueue(lane *lane) {
+	l.push(lane)
+	l.call()
+}
+
+func (l *ledger) push(lane *lane) {
 	if lane.queue[0].Begun {
 		l.lone.push(lane)
 	} else {
 		l.ready.push(lane)
 	}
-	l.wake.Signal()
 }
 
-// take takes in how the attempt at ended went, unless that is nil, and waits for an event to publish; nil is the end.
+// call has a worker look for something to publish: one that has nothing to do, or a new one. If all
+// are with topics that do not answer, others are found for them by and by.
+func (l *ledger) call() {
+	switch {
+	case l.closed:
+	case l.idleWorkers > 0:
+		l.wake.Signal()
+	case l.workers < l.workersWanted:
+		l.hireOne()
+	case !l.watched:
+		l.watched = true
+		time.AfterFunc(silence/2, l.replaceWaiting)
+	}
+}
+
+func (l *ledger) hireOne() {
+	l.workers++
+	if l.hire != nil {
+		l.hire()
+	}
+}
+
+// replaceWaiting begins a worker for each one that waits for a silent topic, as far as there is work.
+func (l *ledger) replaceWaiting() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watched = false
+	if l.closed || l.idleWorkers > 0 {
+		return
+	}
+	ready := len(l.ready) + len(l.lone)
+	for range min(ready, l.staff(time.Now())-l.workers) {
+		l.hireOne()
+	}
+	if ready > 0 {
+		l.call()
+	}
+}
+
+// staff returns how many workers there may be: those that wait for silent topics do not count.
+func (l *ledger) staff(now time.Time) int {
+	n := l.workersWanted
+	for _, t := range l.topics {
+		if t.silent(now) {
+			n += t.out
+		}
+	}
+	return n
+}
+
+// take takes in how the attempt at ended went, unless that is nil, and waits for an event to publish.
+// It returns nil if the worker is to end.
 func (l *ledger) take(ended *event, err error) *event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if ended != nil {
 		l.finish(ended, err, now)
+		l.tell()
 	}
 	for ; !l.closed; now = time.Now() {
+		if l.workers > l.workersWanted && l.workers > l.staff(now) {
+			break
+		}
 		if e := l.next(now); e != nil {
+			l.callMore()
 			return e
 		}
+		l.idleWorkers++
 		l.wake.Wait()
+		l.idleWorkers--
 	}
+	l.workers--
+	l.callMore()
 	return nil
 }
 
-// next returns an event to publish, or nil where none may be published now.
-func (l *ledger) next(now time.Time) *event {
-	for _, b := range l.topics {
-		if b.ready(now) {
-			if lane := b.waiting.pop(); lane != nil {
-				l.enqueue(lane)
-			}
-		}
+// callMore passes on what one worker leaves.
+func (l *ledger) callMore() {
+	if len(l.ready)+len(l.lone) > 0 {
+		l.call()
 	}
+}
+
+// next returns an event to publish, or nil if none may be published now.
+func (l *ledger) next(now time.Time) *event {
+	l.release(now)
 	for lane, lone := l.pop(); lane != nil; lane, lone = l.pop() {
 		e := lane.queue[0]
-		b := l.topics[e.Topic]
+		t := l.topic(e.Topic)
 		switch {
-		case b.ready(now):
-			if b.isOpen() {
-				e.probe, b.probing = true, true
+		case t.mayStart(now, l.share):
+			if !t.proven && t.out == 0 {
+				l.wakeLater(silence) // others of it are tried then
 			}
-			lane.out, e.taken, e.lone, e.since = true, true, lone, l.successes
+			t.started(e, now)
+			lane.out, e.taken, e.lone = true, true, lone
 			l.loneOut = l.loneOut || lone
 			return e
-		case len(b.waiting) < breakerWaiting:
-			b.waiting.push(lane)
+		case t.isOpen() && len(t.waiting) >= breakerWaiting:
+			l.park(t, lane)
 		default:
-			l.dropLane(lane)
-			lane.parked = true
+			l.stall(t, lane)
 		}
 	}
 	return nil
@@ -88,71 +153,91 @@ func (l *ledger) pop() (_ *lane, lone bool) {
 	return l.ready.pop(), false
 }
 
-// finish takes in the end of an attempt. A time-out is the broker's trouble where nothing else has got through meanwhile.
+// finish takes in the end of an attempt. Silence costs an event no attempt, unless its topic is well:
+// it answered others meanwhile, and no other attempt at it ended in silence.
 func (l *ledger) finish(e *event, err error, now time.Time) {
+	t := l.topic(e.Topic)
+	t.out--
 	e.lane.out = false
-	b := l.topics[e.Topic]
-	unreachable := errors.Is(err, ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) && e.since == l.successes
+	if e.probe {
+		t.probing = false
+	}
+	unreachable, silent := errors.Is(err, ErrUnreachable), timedOut(err)
+	alone := t.answers != e.answers && t.timeouts == e.timeouts
+	if silent {
+		t.timeouts++
+	}
 	switch {
 	case errors.Is(err, errNotTried):
-		if b != nil && e.probe {
-			b.probing = false
-			l.wake.Signal()
-		}
 		l.conclude(e, untried, err)
-	case unreachable:
-		if b == nil {
-			b = &breaker{}
-			l.topics[e.Topic] = b
-		}
-		if e.charged {
-			e.Attempts--
-		}
-		e.delay = b.failed(now, e.probe)
-		l.wakeLater(e.delay)
-		l.conclude(e, retry, err)
+	case unreachable, silent && !alone:
+		l.unanswered(t, e, err, now)
+	case silent:
+		l.answered(e, err)
 	default:
-		if b != nil {
-			l.reached(e.Topic, b)
-		}
+		l.reached(t, e, now)
 		l.answered(e, err)
 	}
+}
+
+// timedOut reports whether an attempt ended since there was no answer, whoever gave up waiting.
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, ErrPermanent)
+}
+
+// unanswered puts an event off without charging an attempt: until its topic is tried again, or if the
+// topic answers others, for longer each time.
+func (l *ledger) unanswered(t *topic, e *event, err error, now time.Time) {
+	if e.charged {
+		e.Attempts--
+	}
+	answersOthers := t.answers != e.answers
+	if answersOthers {
+		s := e.lane.shard
+		s.unheard[e.Seq]++
+		e.delay = backoff(s.unheard[e.Seq], l.backoffMin, l.backoffMax)
+	}
+	if !answersOthers || errors.Is(err, ErrUnreachable) {
+		wasOpen := t.isOpen()
+		e.delay = max(e.delay, t.failed(now, e.probe))
+		if t.isOpen() && !wasOpen {
+			l.changes = append(l.changes, change{topic: t.name, err: err})
+			l.trim(t)
+		}
+	}
+	if errors.Is(err, ErrPublisherClosed) && !l.gaveUp {
+		l.gaveUp = true
+		l.changes = append(l.changes, change{topic: t.name, err: err, ended: true})
+	}
+	l.wakeLater(e.delay)
+	l.conclude(e, retry, err)
 }
 
 // answered takes in what the broker said.
 func (l *ledger) answered(e *event, err error) {
 	if err == nil {
-		l.successes++
+		l.acked = true
 		l.conclude(e, published, nil)
 		return
 	}
 	e.Attempts = e.spent()
-	if errors.Is(err, ErrPermanent) || e.Attempts >= l.maxAttempts {
+	if errors.Is(err, ErrPermanent) || l.spentAll(e.Attempts) {
 		l.conclude(e, dead, err)
 	} else {
 		l.conclude(e, retry, err)
 	}
 }
 
-// reached closes a topic's breaker.
-func (l *ledger) reached(topic string, b *breaker) {
-	delete(l.topics, topic)
-	if !b.isOpen() {
-		return
-	}
-	for lane := b.waiting.pop(); lane != nil; lane = b.waiting.pop() {
-		l.enqueue(lane)
-	}
-	l.rewind = true
-	l.signal()
-}
+func (l *ledger) spentAll(attempts int32) bool { return l.maxAttempts > 0 && attempts >= l.maxAttempts }
 
 // spent returns the event's attempts with this one.
 func (e *event) spent() int32 {
 	if e.charged {
 		return e.Attempts
 	}
-	return e.Attempts + 1
+	return oneMore(e.Attempts)
 }
 
 // conclude hands an event over to be settled, and goes on with its lane, or holds it.
@@ -161,6 +246,11 @@ func (l *ledger) conclude(e *event, v verdict, err error) {
 	l.done = append(l.done, e)
 	l.signalDone()
 	lane := e.lane
+	if v == published || v == dead {
+		delete(lane.shard.unheard, e.Seq)
+	} else {
+		lane.back++
+	}
 	lane.queue[0] = nil
 	lane.queue = lane.queue[1:]
 	if (v == retry || v == untried) && lane.key != "" {
@@ -188,10 +278,14 @@ func (l *ledger) letGo(lane *lane, head int64) {
 
 // resumeLater has what was skipped of a lane read.
 func (l *ledger) resumeLater(lane *lane) {
-	if !lane.resuming {
-		lane.resuming = true
+	switch {
+	case lane.resuming:
+	case lane.recheck:
+		l.rechecks = append(l.rechecks, lane)
+	default:
 		l.resume = append(l.resume, lane)
 	}
+	lane.resuming = true
 	l.signal()
 }
 
@@ -246,6 +340,9 @@ func (l *ledger) settled(events []*event) {
 	defer l.mu.Unlock()
 	for _, e := range events {
 		l.forget(e)
+		if e.verdict == retry || e.verdict == untried {
+			e.lane.back--
+		}
 		if e.lone {
 			l.loneOut = false
 			l.wake.Broadcast()

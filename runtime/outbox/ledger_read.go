@@ -7,12 +7,16 @@ import (
 )
 
 const (
-	markInterval  = 100 * time.Millisecond // at most one Mark in this time, since it costs a transaction id
-	recheckPeriod = time.Minute            // how often the heads of held lanes are looked up, in case an operator removed one
-	idleLimit     = 16                     // events asked of a shard that had no more than that to offer
-	suspectLimit  = 16                     // the same where each is charged before it is published
-	resumeLimit   = 256                    // events asked of a key that was held
-	resumeKeys    = 64                     // keys resumed at once
+	markInterval = 100 * time.Millisecond // at most one Mark in this time, since it costs a transaction id
+	sweepPeriod  = time.Minute            // how often it is looked for what somebody else has changed
+	rewindPause  = 250 * time.Millisecond // between two times that the shards are read again
+	rereadCost   = 10 * time.Microsecond  // what an event costs that is read and left alone, roughly
+	idleLimit    = 16                     // events asked of a shard that had no more than that to offer
+	suspectLimit = 16                     // the same where each is charged before it is published
+	resumeLimit  = 256                    // events asked of a key that was held
+	resumeKeys   = 64                     // keys resumed at once
+	resumeMany   = 256                    // keys to resume from which on all is read again instead
+	readMost     = 1 << 16                // events asked of a shard, whatever the configuration
 )
 
 // plan is one round of reading.
@@ -33,8 +37,14 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 	l.lookAgain(now)
 	p = plan{shards: l.readable(), horizon: l.horizon.seq, at: now}
 	half := l.maxEvents / 2 // while one half is published and settled, the other is read
-	if len(p.shards) == 0 || l.inFlight > half || l.bytes > l.maxBytes/2 {
+	if len(p.shards) == 0 {
 		return plan{}, false
+	}
+	if l.inFlight > half || l.bytes > l.maxBytes/2 {
+		events, bytes := l.stuck(now)
+		if l.inFlight-events > half || l.bytes-bytes > l.maxBytes/2 {
+			return plan{}, false
+		}
 	}
 	busy := 0
 	for _, s := range p.shards {
@@ -49,43 +59,82 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 		case s.suspects > 0:
 			limit = suspectLimit
 		case s.busy:
-			limit = max(idleLimit, min(half/busy, p.bytes/max(1, s.recent)))
+			limit = max(idleLimit, min(half/busy, p.bytes/max(1, s.recent), readMost))
 		}
 		p.reads = append(p.reads, ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
-		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: l.share(s, len(p.shards), idleLimit)})
+		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: l.room(s, len(p.shards), idleLimit)})
 		p.known = s.known(p.known)
 	}
 	return p, true
 }
 
-// share returns how many of the events that a shard has shown may be read again, as one of n, so that neither bound on what is in
+// room returns how many of the events that a shard has shown may be read again, as one of n, so that neither bound on what is in
 // memory is passed by much.
-func (l *ledger) share(s *shard, n, limit int) int {
+func (l *ledger) room(s *shard, n, limit int) int {
 	room := min(l.maxEvents-l.inFlight, (l.maxBytes-l.bytes)/max(1, s.largest))
 	return max(1, min(limit, room/n))
 }
 
-// lookAgain goes back to where the shards begin, once what was left alone because of its topic may be tried.
+// lookAgain goes back to where the shards begin if there is something to be found: what was left
+// alone because of its topic, or because its key was held while many others were. And it does so once
+// in a while in any case, for what somebody else has changed. The more events are left alone again,
+// the rarer it becomes.
 func (l *ledger) lookAgain(now time.Time) {
-	for topic, b := range l.topics {
-		if b.isOpen() && b.ready(now) && len(b.waiting) == 0 { // there must be something to try it with
-			delete(l.topics, topic)
-			l.rewind = true
+	l.lookForProbes(now)
+	if len(l.resume) > resumeMany {
+		l.want(now)
+	}
+	cost := min(time.Duration(l.vain)*rereadCost, time.Hour)
+	pause := max(sweepPeriod, 100*cost)
+	if l.wanted {
+		pause = rewindPause + cost
+	}
+	if now.Sub(l.rewound) >= pause {
+		l.rewind(now)
+	}
+	l.tell()
+}
+
+// want has the shards read again from their beginning, soon.
+func (l *ledger) want(now time.Time) {
+	if !l.wanted {
+		l.wanted = true
+		l.wakeLater(max(0, l.rewound.Add(rewindPause).Sub(now)))
+	}
+	l.signal()
+}
+
+// rewind has the shards read again from their beginning. Keys that may go on are held no longer, since
+// what was skipped of them is read in order with everything else.
+func (l *ledger) rewind(now time.Time) {
+	l.wanted, l.acked, l.rewound, l.vain = false, false, now, 0
+	l.resume, l.rechecks = nil, nil
+	for name, t := range l.topics {
+		t.left = false
+		if t.idle() {
+			delete(l.topics, name)
 		}
 	}
-	if !l.rewind {
-		return
-	}
-	l.rewind = false
 	for _, s := range l.shards {
 		s.floor = 0
 		clear(s.skipped)
 		for _, lane := range s.lanes {
-			lane.parked = false
-			if lane.head == 0 && lane.next != 0 {
-				l.resumeLater(lane)
-			}
+			l.rewindLane(lane)
 		}
+	}
+}
+
+func (l *ledger) rewindLane(lane *lane) {
+	lane.parked, lane.resuming, lane.recheck = false, false, false
+	if len(lane.queue) > 0 && lane.queue[0].Seq == lane.head { // it is about to be tried again
+		lane.head = 0
+	}
+	switch {
+	case lane.back == 0:
+		lane.next = 0
+		l.dispose(lane)
+	case lane.head == 0 && lane.next != 0: // what goes back to the outbox is seen before its successors
+		l.resumeLater(lane)
 	}
 }
 
@@ -93,6 +142,10 @@ func (l *ledger) lookAgain(now time.Time) {
 func (l *ledger) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.anyBusy()
+}
+
+func (l *ledger) anyBusy() bool {
 	for _, s := range l.shards {
 		if s.busy && !s.leaving {
 			return true
@@ -127,8 +180,8 @@ func (s *shard) known(seqs []int64) []int64 {
 }
 
 // knownDue returns what a read of due events must leave out: what is in flight, and perhaps settled before the read returns;
-// and what waits behind its key's head, which would stand in the way of the heads.
-func (l *ledger) knownDue() []int64 {
+// and what waits behind its key's head, or for its topic, which would stand in the way of the others.
+func (l *ledger) knownDue(now time.Time) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seqs := make([]int64, 0, l.inFlight)
@@ -142,6 +195,13 @@ func (l *ledger) knownDue() []int64 {
 				delete(s.passed, seq)
 			case lane.head != seq:
 				seqs = append(seqs, seq)
+			}
+		}
+		for seq, topic := range s.blocked {
+			if l.topics[topic].full(now) {
+				seqs = append(seqs, seq)
+			} else {
+				delete(s.blocked, seq)
 			}
 		}
 	}
@@ -254,13 +314,18 @@ func (l *ledger) acceptRow(s *shard, m *Message, charged bool, now time.Time) {
 		l.fly(s.laneOf(m.Key), m, charged)
 	default:
 		s.skip(m.Seq)
+		l.vain++
 	}
 }
 
-// full reports whether a topic cannot be reached, and enough is in memory to try it with.
+// full reports whether events of a topic are to be left alone. It has them read again later.
 func (l *ledger) full(topic string, now time.Time) bool {
-	b := l.topics[topic]
-	return !b.ready(now) && len(b.waiting) >= breakerWaiting
+	t := l.topics[topic]
+	if !t.full(now) {
+		return false
+	}
+	t.left = true
+	return true
 }
 
 // admit decides whether an event can be published now; where not, the lane remembers it.
@@ -269,6 +334,9 @@ func (s *shard) admit(m *Message, full bool) bool {
 		return !m.Waiting && !full
 	}
 	lane := s.lanes[m.Key]
+	if s.suspects == 0 && lane.heads(m) {
+		lane.head = 0 // its successors come behind it
+	}
 	switch {
 	case lane.held():
 		if m.Seq != lane.head {
@@ -296,6 +364,12 @@ func (l *lane) skip(seq int64) {
 func (l *lane) park(seq int64) {
 	l.skip(seq)
 	l.parked = true
+}
+
+// heads reports whether m is what holds back the lane, and may be tried again, while nothing was skipped
+// behind it.
+func (l *lane) heads(m *Message) bool {
+	return l != nil && l.head == m.Seq && l.next == 0 && !m.Waiting
 }
 
 // held reports whether events of the lane are skipped.
@@ -341,7 +415,7 @@ func (l *ledger) hopeless(m *Message, charged bool) error {
 	if err := m.fault(); err != nil {
 		return err
 	}
-	if m.Begun && !charged && m.Attempts >= l.maxAttempts { // it has ended its relay once too often
+	if m.Begun && !charged && l.spentAll(m.Attempts) { // it has ended its relay once too often
 		return errUnfinished
 	}
 	return nil
@@ -388,10 +462,18 @@ func (l *ledger) anySuspect() bool {
 func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool) (accepted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	offered := map[int32]int{}
 	for i := range rows {
 		m := &rows[i]
 		s := l.shards[m.Shard]
-		if s == nil || s.leaving || !slices.Contains(p.shards, s) || s.flight[m.Seq] != nil || l.full(m.Topic, p.at) {
+		if offered[m.Shard]++; offered[m.Shard] == idleLimit && l.acked {
+			l.want(p.at) // so many are due that they are found faster among all the others
+		}
+		if s == nil || s.leaving || !slices.Contains(p.shards, s) || s.flight[m.Seq] != nil {
+			continue
+		}
+		if l.topics[m.Topic].full(p.at) {
+			s.blocked[m.Seq] = m.Topic
 			continue
 		}
 		lane := s.lanes[m.Key]
@@ -412,15 +494,25 @@ func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool) (acce
 func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rest := l.resume[:0]
-	for _, lane := range l.resume {
+	if l.wanted && len(l.resume) > resumeMany {
+		return nil, nil
+	}
+	l.resume, lanes, reads = l.resumeFrom(l.resume, lanes, reads)
+	l.rechecks, lanes, reads = l.resumeFrom(l.rechecks, lanes, reads)
+	return lanes, reads
+}
+
+// resumeFrom adds lanes of a queue to those to be read, and returns which must stay in the queue.
+func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*lane, []KeyRead) {
+	rest := queue[:0]
+	for _, lane := range queue {
 		switch s := lane.shard; {
 		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0 || lane.parked:
-			lane.resuming = false
+			lane.resuming, lane.recheck = false, false
 		case len(reads) == resumeKeys || lane.flying > 0: // what is not settled yet might be read again
 			rest = append(rest, lane)
 		default:
-			limit := l.share(s, resumeKeys, resumeLimit)
+			limit := l.room(s, resumeKeys, resumeLimit)
 			if lane.recheck {
 				limit = 1
 			}
@@ -429,8 +521,8 @@ func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 			rest = append(rest, lane) // until acceptResumed has seen its end
 		}
 	}
-	l.resume = rest
-	return lanes, reads
+	clear(queue[len(rest):])
+	return rest, lanes, reads
 }
 
 // acceptResumed takes in what a read of keys returned. Rows of one key are adjacent and ascending.
@@ -477,7 +569,7 @@ func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[i
 func (l *ledger) recheckHeads(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.rechecked) < recheckPeriod {
+	if now.Sub(l.rechecked) < sweepPeriod {
 		return
 	}
 	l.rechecked = now
@@ -485,7 +577,7 @@ func (l *ledger) recheckHeads(now time.Time) {
 		for _, lane := range s.lanes {
 			if lane.head != 0 && lane.flying == 0 {
 				lane.skip(lane.head)
-				lane.head, lane.recheck = 0, true
+				lane.head, lane.recheck = 0, !lane.resuming
 				l.resumeLater(lane)
 			}
 		}

@@ -57,3 +57,47 @@ func TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes(t *testing.T) {
 		t.Errorf("got a limit of %d events of %d bytes, want them to fill %d bytes", limit, payload, p.bytes)
 	}
 }
+
+// TestReadingAgainCostsLittle counts how often the shards are read from their beginning in an hour while nothing
+// happens: about once a minute, and the more events are left alone again each time, the rarer.
+func TestReadingAgainCostsLittle(t *testing.T) {
+	for left, want := range map[int]int{0: 60, 10_000: 60, 600_000: 6, 1 << 40: 0} {
+		l := newLedger(Config{}.withDefaults())
+		l.own([]Ownership{{Shard: 1}}, 0, 0)
+		now := l.rewound
+		times := 0
+		for range 60 * 60 {
+			before := l.rewound
+			l.vain = left // as a read of all that is held finds
+			now = now.Add(time.Second)
+			l.plan(now)
+			if l.rewound != before {
+				times++
+			}
+		}
+		if times != want {
+			t.Errorf("with %d events left alone: %d times in an hour, want %d", left, times, want)
+		}
+	}
+}
+
+// TestATopicsTroubleIsNotReadAgainAndAgain has a topic come and go all the time.
+func TestATopicsTroubleIsNotReadAgainAndAgain(t *testing.T) {
+	l := newLedger(Config{}.withDefaults())
+	now, times := l.rewound, 0
+	for range 10_000 {
+		before := l.rewound
+		l.vain = 100_000
+		now = now.Add(time.Millisecond)
+		l.mu.Lock()
+		l.want(now)
+		l.lookAgain(now)
+		l.mu.Unlock()
+		if l.rewound != before {
+			times++
+		}
+	}
+	if times < 5 || times > 10 { // a second's reading each time
+		t.Errorf("all was read again %d times in ten seconds", times)
+	}
+}

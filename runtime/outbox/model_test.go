@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -21,6 +22,14 @@ type modelRow struct {
 	committed bool
 	tried     bool // it has a time for its next attempt
 	due       bool // which has come
+}
+
+// state is what a message does not show of itself.
+func (r *modelRow) state() any {
+	return struct {
+		shard, attempts              int32
+		begun, committed, tried, due bool
+	}{r.Shard, r.Attempts, r.Begun, r.committed, r.tried, r.due}
 }
 
 type model struct {
@@ -45,8 +54,9 @@ type model struct {
 	published map[int64]int
 	settled   map[int64]bool
 	dead      map[int64]bool
-	crashed   map[int64]bool   // published before a crash without being settled
-	graves    map[int64]string // dead letters that may be replayed, and their keys
+	crashed   map[int64]bool       // published before a crash without being settled
+	graves    map[int64]string     // dead letters that may be replayed, and their keys
+	answered  map[string]time.Time // when each topic last answered this relay
 }
 
 func newModel(t *rapid.T) *model {
@@ -61,8 +71,11 @@ func newModel(t *rapid.T) *model {
 
 // fresh starts a relay that knows nothing.
 func (m *model) fresh(suspect bool) {
-	m.ledger, m.script, m.with, m.settles = newLedger(Config{MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20}), nil, nil, nil
-	m.ledger.rechecked = m.now
+	m.ledger, m.script, m.with, m.settles = newLedger(Config{
+		MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20, Concurrency: 4, Logger: slog.New(slog.DiscardHandler),
+	}.withDefaults()), nil, nil, nil
+	m.ledger.rechecked, m.ledger.rewound = m.now, m.now
+	m.answered = map[string]time.Time{}
 	m.fence++
 	for i := range modelShards {
 		m.ledger.own([]Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
@@ -88,7 +101,10 @@ func (m *model) insert(xid uint64) {
 	if key != "" {
 		shard = int32(key[0]) % modelShards
 	}
-	m.rows = append(m.rows, &modelRow{Message: Message{Key: key, Position: Position{Shard: shard, Seq: m.seq}}, xid: xid})
+	topic := []string{"even", "odd"}[m.seq%2] // a key may have events of several
+	m.rows = append(m.rows, &modelRow{
+		Message: Message{Type: "x", Version: 1, Key: key, Topic: topic, Position: Position{Shard: shard, Seq: m.seq}}, xid: xid,
+	})
 }
 
 func (m *model) pick(t *rapid.T) uint64 {
@@ -247,7 +263,7 @@ func (m *model) readDue() {
 	if !ok {
 		return
 	}
-	known := m.ledger.knownDue()
+	known := m.ledger.knownDue(m.now)
 	m.then(func() {
 		rows := m.visible(func(r *modelRow) bool {
 			for _, read := range p.due {
@@ -294,12 +310,37 @@ func (m *model) take(t *rapid.T) {
 		m.begun(e.Message)
 		e.charged = true
 	}
+	m.checkShare(t, e)
 	for _, other := range m.with {
 		if other.Key == e.Key && e.Key != "" {
 			t.Fatalf("two events of key %s are with workers: %d and %d", e.Key, other.Seq, e.Seq)
 		}
 	}
 	m.with = append(m.with, e)
+}
+
+// checkShare fails if an attempt has begun at a topic that holds its share and does not answer, or that
+// is being tried by another one.
+func (m *model) checkShare(t *rapid.T, e *event) {
+	topic, others, probes := m.ledger.topics[e.Topic], 0, 0
+	for _, other := range m.with {
+		if other.Topic == e.Topic {
+			others++
+			if other.probe {
+				probes++
+			}
+		}
+	}
+	mute := m.answered[e.Topic].IsZero() || m.now.Sub(m.answered[e.Topic]) > time.Hour
+	if mute && others >= m.ledger.share && !e.probe {
+		t.Fatalf("%d attempts are under way at topic %s, which does not answer, and event %d is tried", others, e.Topic, e.Seq)
+	}
+	if topic.isOpen() && (!e.probe || m.now.Before(topic.until)) {
+		t.Fatalf("event %d of topic %s is tried although its breaker is open", e.Seq, e.Topic)
+	}
+	if e.probe && probes > 0 {
+		t.Fatalf("two events try whether topic %s is back", e.Topic)
+	}
 }
 
 func (m *model) finish(t *rapid.T) {
@@ -325,6 +366,9 @@ func (m *model) finish(t *rapid.T) {
 }
 
 func (m *model) report(e *event, err error) {
+	if !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+		m.answered[e.Topic] = m.now
+	}
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
 	m.ledger.finish(e, err, m.now)
@@ -419,7 +463,7 @@ func (m *model) passMinute(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
 		t.Skip("rarely")
 	}
-	m.now = m.now.Add(recheckPeriod)
+	m.now = m.now.Add(sweepPeriod)
 }
 
 // makeDue is what a consumer does that meets a duplicate.
@@ -440,6 +484,22 @@ func (m *model) operatorRemoves(t *rapid.T) {
 	}
 	m.dead[r.Seq] = true
 	m.remove(r.Seq)
+}
+
+// operatorResets makes a row as if it had never been tried, and may move one without a key to another
+// shard, behind the ledger's back.
+func (m *model) operatorResets(t *rapid.T) {
+	if len(m.rows) == 0 || rapid.IntRange(0, 1).Draw(t, "rarely") > 0 {
+		t.Skip("rarely")
+	}
+	r := m.rows[rapid.IntRange(0, len(m.rows)-1).Draw(t, "row")]
+	if !r.committed || m.ledger.shards[r.Shard].flight[r.Seq] != nil || len(m.script) > 0 {
+		t.Skip("the relay is at it")
+	}
+	r.Attempts, r.Begun, r.tried, r.due = 0, false, false, false
+	if r.Key == "" && rapid.Bool().Draw(t, "moved") {
+		r.Shard = (r.Shard + 1) % modelShards
+	}
 }
 
 // replay enqueues again what is dead, under another seq.
@@ -502,8 +562,8 @@ func (m *model) finishEverything(t *rapid.T) {
 	}
 	for _, r := range m.rows {
 		s := m.ledger.shards[r.Shard]
-		t.Errorf("event %d of key %q is never settled (published %d times): %+v, floor %d, top %d, leaving %v, lane %+v, flight %+v, resume %v",
-			r.Seq, r.Key, m.published[r.Seq], r, s.floor, s.top, s.leaving, s.lanes[r.Key], s.flight, len(m.ledger.resume))
+		t.Errorf("event %d of key %q is never settled (published %d times): %#v, floor %d, top %d, leaving %v, lane %+v, flight %+v, resume %v",
+			r.Seq, r.Key, m.published[r.Seq], r.state(), s.floor, s.top, s.leaving, s.lanes[r.Key], s.flight, len(m.ledger.resume))
 	}
 	for _, seqs := range m.order {
 		for _, seq := range seqs {

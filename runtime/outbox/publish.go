@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -40,7 +41,11 @@ func (s *session) publishOne(life context.Context, m *Message) (err error) {
 			s.config.Logger.Error("outbox: the publisher panicked", "id", m.ID, "type", m.TypeName(), "stack", string(debug.Stack()))
 		}
 	}()
-	return s.publisher.Publish(ctx, m)
+	err = s.publisher.Publish(ctx, m)
+	if err != nil && ctx.Err() == context.DeadlineExceeded && !errors.Is(err, ErrPermanent) {
+		err = &marked{err: err, mark: context.DeadlineExceeded} // however the publisher puts it
+	}
+	return err
 }
 
 const maxErrorBytes = 1000

@@ -7,12 +7,16 @@ import (
 
 // Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for one key from one at a time.
 //
-// Publish returns nil if and only if the broker has acknowledged that it keeps the message. It honours ctx, which ends
-// after the relay's PublishTimeout. Any other result is an error:
+// Publish returns nil if and only if the broker has acknowledged that it keeps the message. It returns soon after ctx ends,
+// which is after the relay's PublishTimeout: one that does not holds back its event, some others of its topic, and the end of
+// Run, though no other topic. Any other result is an error:
 //
 //   - one that wraps ErrUnreachable, where the broker could not be asked, or takes nothing of the topic at present: it costs the
 //     event no attempt, and others of its topic wait with it;
 //   - one made by Permanent, where no further attempt can help: the event becomes a dead letter at once;
+//   - one that wraps context.DeadlineExceeded or says that it is a time-out, or any but a permanent one once the PublishTimeout has
+//     passed: nobody answered. That costs an attempt only if the topic answered others meanwhile and no other was left without
+//     an answer, for then it is the event that gets none;
 //   - any other: the broker refused the message, which costs an attempt.
 //
 // An error's text is stored and logged, so it must not contain the payload or the key.
@@ -22,6 +26,10 @@ type Publisher interface {
 
 // ErrUnreachable marks an error as the broker's trouble rather than the event's.
 var ErrUnreachable = errors.New("outbox: broker unreachable")
+
+// ErrPublisherClosed marks an error of a publisher whose client has given up and does not connect again
+// by itself: only a restart helps. The relay says so in its log. Mark such an error as Unreachable, too.
+var ErrPublisherClosed = errors.New("outbox: publisher closed for good")
 
 // ErrPermanent is what errors.Is finds in an error made by Permanent.
 var ErrPermanent = errors.New("outbox: permanent failure")

@@ -118,7 +118,7 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 		return 0, nil
 	}
 	s.dueRead = time.Now()
-	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.knownDue())
+	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.knownDue(p.at))
 	if err != nil {
 		return 0, err
 	}
@@ -166,9 +166,9 @@ func (s *session) begin(ctx context.Context, messages ...*Message) error {
 	retries := make([]Retry, len(messages))
 	for i, m := range messages {
 		retries[i] = Retry{
-			Position: m.Position, Attempts: m.Attempts + 1, Begun: true,
-			Delay: backoff(int(m.Attempts)+1, s.config.BackoffMin, s.config.BackoffMax),
-			Error: fmt.Sprintf("attempt %d began and has not ended", m.Attempts+1),
+			Position: m.Position, Attempts: oneMore(m.Attempts), Begun: true,
+			Delay: backoff(int(oneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
+			Error: fmt.Sprintf("attempt %d began and has not ended", oneMore(m.Attempts)),
 		}
 	}
 	n, err := s.store.Retry(ctx, s.id, s.ledger.owned(), retries)
@@ -180,7 +180,7 @@ func (s *session) begin(ctx context.Context, messages ...*Message) error {
 		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(retries), n)
 	}
 	for _, m := range messages {
-		m.Attempts++
+		m.Attempts = oneMore(m.Attempts)
 	}
 	return nil
 }

@@ -61,9 +61,7 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	var members, workers, settler sync.WaitGroup
 	settling := make(chan struct{}) // closed when nothing more comes
 	members.Go(func() { s.keepMembership(life, reading) })
-	for range s.config.Concurrency {
-		workers.Go(func() { s.publish(life) })
-	}
+	s.ledger.hire = func() { workers.Go(func() { s.publish(life) }) }
 	settler.Go(func() { s.settle(life, settling) })
 	failed := s.read(reading, rings, once)
 

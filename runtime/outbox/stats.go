@@ -14,7 +14,7 @@ type Stats struct {
 	InFlight  int  // events in memory
 	Held      int  // keys that wait for a retry
 	Listening bool // the doorbell of other processes is heard
-	Open      bool // a topic cannot be reached
+	Open      bool // a topic cannot be reached: true until it answers again, or nothing of it is pending
 }
 
 type counters struct {
@@ -42,12 +42,12 @@ func (l *ledger) describe(s *Stats) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.Shards, s.InFlight = len(l.shards), l.inFlight
-	for _, b := range l.topics {
-		s.Open = s.Open || b.isOpen()
+	for _, t := range l.topics {
+		s.Open = s.Open || t.isOpen()
 	}
 	for _, shard := range l.shards {
 		for _, lane := range shard.lanes {
-			if lane.head != 0 {
+			if lane.head != 0 || lane.recheck {
 				s.Held++
 			}
 		}

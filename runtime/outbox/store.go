@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -148,6 +150,18 @@ type DeadLetter struct {
 	Message
 	Error  string
 	DiedAt time.Time
+}
+
+// Format writes the same for every verb: which event it is, and why it died.
+func (d DeadLetter) Format(f fmt.State, verb rune) {
+	d.Message.Format(f, verb)
+	_, _ = fmt.Fprintf(f, ", dead since %s: %s", d.DiedAt.Format(time.RFC3339), d.Error)
+}
+
+// LogValue says which event it is and why it died, and nothing of its payload, key or headers.
+func (d DeadLetter) LogValue() slog.Value {
+	return slog.GroupValue(append(d.Message.LogValue().Group(),
+		slog.String("error", d.Error), slog.Time("died_at", d.DiedAt))...)
 }
 
 // DeadLetters is for operators.

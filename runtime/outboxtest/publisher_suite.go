@@ -156,10 +156,17 @@ func testEveryAttribute(p *publishing) {
 			"time": !got.CreatedAt.Equal(want.CreatedAt), "headers": !sameHeaders(got.Headers, want.Headers),
 		} {
 			if differs {
-				p.Errorf("%s: got %+v, want %+v", attribute, got, *want)
+				p.Errorf("%s: got %s, want %s", attribute, attributes(&got), attributes(want))
 			}
 		}
 	}
+}
+
+// attributes writes what the message itself does not show.
+func attributes(m *outbox.Message) string {
+	return fmt.Sprintf("{id %s, type %q, version %d, source %q, topic %q, key %q, payload %q, content type %q, "+
+		"causation %s, time %s, headers %q}", m.ID, m.Type, m.Version, m.Source, m.Topic, m.Key, m.Payload,
+		m.ContentType, m.CausationID, m.CreatedAt.Format(time.RFC3339Nano), m.Headers)
 }
 
 // sameHeaders takes none for an empty map.

@@ -23,6 +23,7 @@ var All = []Scenario{
 	{"snapshot", snapshot},
 	{"retention", retention},
 	{"hotkey", hotKey},
+	{"held", held},
 	{"choices", choices},
 	{"wal", wal},
 	{"pressure", pressure},

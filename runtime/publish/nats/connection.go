@@ -2,6 +2,9 @@ package outboxnats
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -12,7 +15,11 @@ import (
 type watch struct {
 	mu      sync.Mutex
 	current *listener
+	waiting map[string]map[*listening]struct{} // the publishes under way, by subject
 }
+
+// listening is a publish under way.
+type listening struct{ cancel context.CancelCauseFunc }
 
 type listener struct {
 	users int
@@ -20,31 +27,64 @@ type listener struct {
 	end   func()
 }
 
-// whileConnected returns a context that ends with ctx, or with the connection.
-func (w *watch) whileConnected(ctx context.Context, nc *nats.Conn) (connected context.Context, release func()) {
-	l := w.join(nc)
+// whileConnected returns a context that ends with ctx, with the connection, or when the server denies
+// the subject.
+func (w *watch) whileConnected(ctx context.Context, nc *nats.Conn, subject string) (
+	connected context.Context, release func(),
+) {
 	connected, cancel := context.WithCancelCause(ctx)
+	p := &listening{cancel}
+	l := w.join(nc, subject, p)
 	stop := context.AfterFunc(l.lost, func() { cancel(nats.ErrDisconnected) })
 	return connected, func() {
 		stop()
 		cancel(nil)
-		w.leave(l)
+		w.leave(l, subject, p)
 	}
 }
 
-func (w *watch) join(nc *nats.Conn) *listener {
+// denied ends the publishes to a subject that the server does not permit. It says so beside the
+// connection, and answers none of them.
+func (w *watch) denied(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	_, rest, _ := strings.Cut(err.Error(), `Publish to "`)
+	subject, _, found := strings.Cut(rest, `"`)
+	if !found {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p := range w.waiting[subject] {
+		p.cancel(fmt.Errorf("not permitted to publish to subject %q: %w", subject, err))
+	}
+}
+
+func (w *watch) join(nc *nats.Conn, subject string, p *listening) *listener {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.current == nil || w.current.lost.Err() != nil {
 		w.current = listen(nc)
 	}
 	w.current.users++
+	if w.waiting == nil {
+		w.waiting = map[string]map[*listening]struct{}{}
+	}
+	if w.waiting[subject] == nil {
+		w.waiting[subject] = map[*listening]struct{}{}
+	}
+	w.waiting[subject][p] = struct{}{}
 	return w.current
 }
 
-func (w *watch) leave(l *listener) {
+func (w *watch) leave(l *listener, subject string, p *listening) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.waiting[subject], p)
+	if len(w.waiting[subject]) == 0 {
+		delete(w.waiting, subject)
+	}
 	if l.users--; l.users == 0 {
 		l.end()
 	}

@@ -26,13 +26,29 @@ var _ outbox.Publisher = (*Publisher)(nil)
 
 // NewPublisher returns a publisher on a connection that the caller keeps open, and closes. Let it reconnect for ever
 // (nats.MaxReconnects(-1)), for a connection that has given up stays closed.
-func NewPublisher(js jetstream.JetStream) *Publisher { return &Publisher{js: js} }
+//
+// To hear that a subject is not permitted, it puts a handler for asynchronous errors in front of the
+// connection's own, which is called as before. A handler that is set later takes its place, and such
+// a publish then ends with its context. Make one publisher for a connection.
+func NewPublisher(js jetstream.JetStream) *Publisher {
+	p := &Publisher{js: js}
+	nc := js.Conn()
+	own := nc.ErrorHandler()
+	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		p.watch.denied(err)
+		if own != nil {
+			own(nc, sub, err)
+		}
+	})
+	return p
+}
 
 // Publish returns nil once a stream has acknowledged that it keeps the message. Its errors wrap
 //
 //   - outbox.ErrUnreachable without a connection, where JetStream or the stream's leader does not answer, where no stream listens to
-//     the subject, and where it, the account or the server is full: all of a topic's events would fail alike, and none is to blame.
-//     While the client is reconnecting that comes at once, and nothing is buffered;
+//     the subject, where the user may not publish to it, and where it, the account or the server is full: all of a topic's events
+//     would fail alike, and none is to blame. While the client is reconnecting that comes at once, and nothing is buffered;
+//   - outbox.ErrPublisherClosed besides, once the client has given up for good;
 //   - outbox.ErrPermanent where the message exceeds the server's or the stream's limit, the topic is no valid subject, or a
 //     header would give orders to the server (Nats-…);
 //   - ctx.Err() where ctx ended first: the message may have been stored, and a second one with its id is a duplicate;
@@ -42,9 +58,13 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	if err != nil {
 		return outbox.Permanent(fmt.Errorf("outboxnats: publish: %w", err))
 	}
-	connected, release := p.watch.whileConnected(ctx, p.js.Conn())
+	connected, release := p.watch.whileConnected(ctx, p.js.Conn(), m.Topic)
 	defer release()
-	if status := p.js.Conn().Status(); status != nats.CONNECTED {
+	switch status := p.js.Conn().Status(); status {
+	case nats.CONNECTED:
+	case nats.CLOSED:
+		return outbox.Unreachable(errClosed)
+	default:
 		return outbox.Unreachable(fmt.Errorf("outboxnats: publish: the connection is %s", status))
 	}
 	msg := &nats.Msg{Subject: m.Topic, Header: headers, Data: m.Payload}
@@ -58,11 +78,17 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	if err != nil && connected.Err() != nil {
 		err = context.Cause(connected)
 	}
+	if last := p.js.Conn().LastError(); errors.Is(err, context.DeadlineExceeded) && errors.Is(last, nats.ErrPermissionViolation) {
+		err = fmt.Errorf("%w; the server's last error was: %w", err, last) // that it may not hear answers, perhaps
+	}
 	if err != nil {
 		return classify(ctx, fmt.Errorf("outboxnats: publish: %w", err))
 	}
 	return nil
 }
+
+var errClosed = fmt.Errorf("outboxnats: publish: the NATS connection is closed for good, and a restart is needed; "+
+	"connect with nats.MaxReconnects(-1): %w", outbox.ErrPublisherClosed)
 
 // explainSilence asks JetStream whether there is a stream for the subject: nobody answers either way, while the server starts
 // and when the stream is missing.
@@ -77,7 +103,7 @@ func (p *Publisher) explainSilence(ctx context.Context, subject string, silence 
 // unreachable are errors of the client that mean a broker which could not be asked.
 var unreachable = []error{
 	nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrConnectionReconnecting, nats.ErrDisconnected,
-	nats.ErrReconnectBufExceeded, nats.ErrStaleConnection, nats.ErrNoServers, nats.ErrTimeout, nats.ErrInvalidConnection,
+	nats.ErrPermissionViolation, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection, nats.ErrNoServers, nats.ErrTimeout, nats.ErrInvalidConnection,
 	jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
 	context.DeadlineExceeded, // of the client's own, where ctx has none
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -107,9 +108,89 @@ func TestAClosedConnectionIsUnreachable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nc.Close()
-	if err := outboxnats.NewPublisher(w.js).Publish(t.Context(), event("k", `{}`)); !errors.Is(err, outbox.ErrUnreachable) {
-		t.Errorf("got %v, want ErrUnreachable", err)
+	err := outboxnats.NewPublisher(w.js).Publish(t.Context(), event("k", `{}`))
+	if !errors.Is(err, outbox.ErrUnreachable) || !errors.Is(err, outbox.ErrPublisherClosed) {
+		t.Errorf("got %v, want ErrUnreachable and ErrPublisherClosed", err)
 	}
+	if err == nil || !strings.Contains(err.Error(), "closed for good") || !strings.Contains(err.Error(), "MaxReconnects(-1)") {
+		t.Errorf("got %v, want how to mend it", err)
+	}
+}
+
+// TestWhatTheUserMayNotPublishIsToldAtOnce is about something that the server says beside the connection: the
+// publish itself gets no answer.
+func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	own := make(chan error, 100)
+	js := connectAs(t, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"orders.secret.>"}}},
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { own <- err }))
+	p := outboxnats.NewPublisher(js)
+	var running sync.WaitGroup
+	for i := range 20 {
+		running.Go(func() {
+			m := event("secret-key", `{"secret":true}`)
+			m.Topic = fmt.Sprint("orders.secret.", i%3)
+			err := p.Publish(context.Background(), m) // which would never end by itself
+			want := fmt.Sprintf("not permitted to publish to subject %q", m.Topic)
+			if !errors.Is(err, outbox.ErrUnreachable) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want ErrUnreachable and: %s", err, want)
+			}
+			if strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "true") {
+				t.Errorf("the error tells the key or the payload: %v", err)
+			}
+			if err := p.Publish(t.Context(), event("k", `{}`)); err != nil {
+				t.Errorf("what is permitted: %v", err)
+			}
+		})
+	}
+	running.Wait()
+	if err := receive(t, own); !errors.Is(err, nats.ErrPermissionViolation) {
+		t.Errorf("the connection's own handler got %v", err)
+	}
+}
+
+// TestWhoMayNotHearAnswersIsToldWhy cannot know that each publish has failed: some stream may have kept it.
+func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) {
+	t.Parallel()
+	js := connectAs(t, &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := outboxnats.NewPublisher(js).Publish(ctx, event("k", `{}`))
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, outbox.ErrUnreachable) {
+		t.Errorf("got %v, want a time-out", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), `Permissions Violation for Subscription to "_INBOX`) {
+		t.Errorf("got %v, want the reason", err)
+	}
+}
+
+// connectAs returns a connection of a user with permissions, to a server with a stream on orders.>.
+func connectAs(t *testing.T, may *server.Permissions, opts ...nats.Option) jetstream.JetStream {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
+		Users: []*server.User{{Username: "owner", Password: "owner"}, {Username: "relay", Password: "relay", Permissions: may}},
+	})
+	check(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server is not ready")
+	}
+	as := func(name string, opts ...nats.Option) jetstream.JetStream {
+		nc, err := nats.Connect(s.ClientURL(), append(opts, nats.UserInfo(name, name))...)
+		check(t, err)
+		t.Cleanup(nc.Close)
+		js, err := jetstream.New(nc)
+		check(t, err)
+		return js
+	}
+	_, err = as("owner").CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+	check(t, err)
+	return as("relay", opts...)
 }
 
 func TestTheEndOfTheContextIsReported(t *testing.T) {

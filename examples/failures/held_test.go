@@ -1,0 +1,86 @@
+package failures_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// counting is a store that counts what is read of it.
+type counting struct {
+	*events.Store
+	rows, keys atomic.Int64
+}
+
+func (s *counting) count(m []outbox.Message, err error) ([]outbox.Message, error) {
+	s.rows.Add(int64(len(m)))
+	return m, err
+}
+
+func (s *counting) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+	return s.count(s.Store.Read(ctx, reads, known, maxBytes))
+}
+
+func (s *counting) ReadDue(ctx context.Context, reads []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
+	return s.count(s.Store.ReadDue(ctx, reads, known))
+}
+
+func (s *counting) ReadKeys(ctx context.Context, keys []outbox.KeyRead) ([]outbox.Message, error) {
+	s.keys.Add(int64(len(keys)))
+	return s.count(s.Store.ReadKeys(ctx, keys))
+}
+
+// TestManyHeldKeysGoOnAsABacklog refuses the heads of many keys once, and then counts what the relay reads: each
+// event a few times, and hardly any key by itself, which takes a pass over all that is pending in its shard.
+func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
+	t.Parallel()
+	const keys, each = 8000, 5
+	for name, backoff := range map[string]time.Duration{"at once": 50 * time.Millisecond, "one after the other": 6 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
+				SELECT i % $1::integer % 16, gen_random_uuid(), 'thing.happened', 1, 'things', 'key ' || i % $1::integer,
+					'{}', 'application/json'
+				FROM generate_series(1, $2::integer) AS i`, keys, keys*each)
+			w.exec(`ANALYZE outbox`)
+			store := &counting{Store: w.store}
+			recording := &outboxtest.RecordingPublisher{}
+			var up atomic.Bool
+			c := quick()
+			c.BackoffMin, c.BackoffMax, c.MaxAttempts = backoff, backoff, outbox.Unlimited
+			relay, _ := w.run(store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+				if !up.Load() {
+					return errors.New("503")
+				}
+				return recording.Publish(ctx, m)
+			}), c)
+			w.eventually("every key is held", func() bool { return relay.Stats().Held == keys })
+			rows, byKey := store.rows.Load(), store.keys.Load()
+			up.Store(true)
+			messages := w.published(recording, keys*each)
+			w.once(messages, keys*each)
+			last := map[string]int64{}
+			for _, m := range messages {
+				if m.Seq < last[m.Key] {
+					t.Fatalf("event %d of %s was published behind %d", m.Seq, m.Key, last[m.Key])
+				}
+				last[m.Key] = m.Seq
+			}
+			rows, byKey = store.rows.Load()-rows, store.keys.Load()-byKey
+			t.Logf("%d events were read, and %d keys by themselves", rows, byKey)
+			if rows > 8*keys*each {
+				t.Errorf("%d events were read to publish %d", rows, keys*each)
+			}
+			if byKey > keys/2 {
+				t.Errorf("%d of %d keys were read by themselves", byKey, keys)
+			}
+		})
+	}
+}
