@@ -99,11 +99,11 @@ func (w *world) arguments() map[string]any {
 		"Relay": relay, "LeaseUs": int64(1e9), "Held": []int32{}, "Count": int32(20), "Shards": shards, "Fences": fences,
 		"OwnedShards": shards, "OwnedFences": fences, "MaxBytes": int64(1 << 20), "Afters": zeros, "Limits": limits, "Known": seqs,
 		"Keys": keys, "Froms": firsts, "Tos": lasts, "Seqs": seqs, "Attempts": attempts, "Begun": no, "DelaysUs": delays, "Errors": texts,
-		"Consumer": "witness", "EventID": some, "Service": "outboxgen/conformance",
+		"Consumer": "witness", "EventID": some, "Service": "outboxgen/conformance", "Channel": "outbox", "Message": "",
 		"InsertRelay.Relay": some, // one that is not there yet
 		// Those of queries with one parameter, by the query.
-		"CountBacklog": int32(1000), "DiscardDead": dead, "InsertShards": int32(16), "LeaveRelay": relay, "ListDead": int32(20),
-		"Maintain": int64(0), "RedispatchCaused": some, "ReplayDead": dead, "RingDoorbell": "outbox",
+		"CountBacklog": int32(1000), "DiscardDead": dead, "InsertShards": int32(16), "CheckRelay": relay, "LeaveRelay": relay, "ListDead": int32(20),
+		"Maintain": int64(0), "RedispatchCaused": some, "ReplayDead": dead,
 	}
 }
 
