@@ -19,7 +19,7 @@ func (g *generator) sqlDir() string { return path.Join(g.catalogue.Go.Dir, sql.P
 
 // addSQL adds the SQL, and what sqlc makes of it.
 func (g *generator) addSQL(ctx context.Context) error {
-	rendered, err := sql.Render(g.catalogue.Database)
+	rendered, err := sql.Render(g.catalogue.Database, g.catalogue.Service)
 	if err != nil {
 		return err
 	}

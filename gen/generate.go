@@ -120,7 +120,8 @@ func (g *generator) addGo() error {
 
 func (g *generator) addMigrations() error {
 	result, err := migrate.Plan(migrate.Input{
-		Catalogue: g.catalogue, Dir: g.Dir, Known: g.old.Migrations, Database: g.old.Model.Database, Display: g.display,
+		Catalogue: g.catalogue, Dir: g.Dir, Known: g.old.Migrations, Database: g.old.Model.Database,
+		Service: g.old.Model.Service, Display: g.display,
 	})
 	g.plan.Files = append(g.plan.Files, result.Files...)
 	g.plan.Stale = append(g.plan.Stale, result.Stale...)

@@ -58,7 +58,7 @@ func outboxdbDirs(t *testing.T, top string) []string {
 // sqlcEntry is what stands in a sqlc.yaml beside the SQL, for one at the top.
 func sqlcEntry(t *testing.T, dir string) string {
 	t.Helper()
-	f, err := sql.Render(catalogue.Database{Engine: "postgresql"})
+	f, err := sql.Render(catalogue.Database{Engine: "postgresql"}, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func TestJanitorsDoNotDeadlock(t *testing.T) {
 	w.equal("kept", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), events)
 }
 
-// TestTheRelaysRoleNeedsNoRightToCreateTables works as a role that may change rows and look at the sequence, and nothing else.
+// TestTheRelaysRoleNeedsNoRightToCreateTables works as a role that may change rows, look at the sequence and call the maintenance, and nothing else.
 func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
@@ -125,7 +125,8 @@ func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
 		GRANT SELECT, INSERT, UPDATE, DELETE ON messaging.app_outbox, messaging.app_outbox_relay, messaging.app_outbox_shard,
 			messaging.app_outbox_dead TO ` + role + `;
 		GRANT SELECT, INSERT ON messaging.app_outbox_sent TO ` + role + `;
-		GRANT SELECT ON SEQUENCE messaging.app_outbox_seq TO ` + role) // as docs/operating.md says
+		GRANT SELECT ON SEQUENCE messaging.app_outbox_seq TO ` + role + `;
+		GRANT EXECUTE ON FUNCTION messaging.app_outbox_maintain TO ` + role) // as docs/operating.md says
 	w.addPartition(-30)
 	store := prefixed.NewStore(connect(t, w.url, func(c *pgxpool.Config) {
 		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {

@@ -12,9 +12,9 @@ import (
 
 const header = "-- " + output.Marker + "\n\n"
 
-// render writes the migration that makes the tables, and returns the hash of its statements.
+// render writes the migration that makes the tables, and returns the hash of its statements, whatever service the tables belong to.
 func render(c *catalogue.Catalogue) (text []byte, statements string, err error) {
-	schema, err := sql.Schema(c.Database, sql.Statement{})
+	schema, err := sql.Schema(c.Database, "", sql.Statement{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -22,20 +22,22 @@ func render(c *catalogue.Catalogue) (text []byte, statements string, err error) 
 	if !ok {
 		return nil, "", fmt.Errorf("migrations: no format %q", c.Migrations.Format)
 	}
-	text, err = format(c.Database)
+	text, err = format(c.Database, c.Service)
 	return append([]byte(header), text...), output.Hash(bare(schema)), err
 }
 
 // formats write a migration, but for its header, as each tool reads it. This is the place to add one; gen/catalogue/language.go
 // offers it.
-var formats = map[string]func(catalogue.Database) ([]byte, error){"goose": goose, "plain": plain}
+var formats = map[string]func(db catalogue.Database, service string) ([]byte, error){"goose": goose, "plain": plain}
 
 // plain holds the statements that make the tables, and nothing else.
-func plain(db catalogue.Database) ([]byte, error) { return sql.Schema(db, sql.Statement{}) }
+func plain(db catalogue.Database, service string) ([]byte, error) {
+	return sql.Schema(db, service, sql.Statement{})
+}
 
 // goose puts both directions into one file, and marks the statements that hold semicolons.
-func goose(db catalogue.Database) ([]byte, error) {
-	up, err := sql.Schema(db, sql.Statement{Begin: "-- +goose StatementBegin", End: "-- +goose StatementEnd"})
+func goose(db catalogue.Database, service string) ([]byte, error) {
+	up, err := sql.Schema(db, service, sql.Statement{Begin: "-- +goose StatementBegin", End: "-- +goose StatementEnd"})
 	if err != nil {
 		return nil, err
 	}

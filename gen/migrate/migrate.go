@@ -24,6 +24,7 @@ type Input struct {
 	Dir       fs.FS            // the catalogue's directory
 	Known     []lock.Migration // written by earlier runs
 	Database  lock.Database    // that they were written for
+	Service   string           // that the catalogue named then
 	Display   func(path string) string
 }
 
@@ -78,6 +79,9 @@ func (p *planner) plan() (Result, error) {
 		return p.move(at, data), nil
 	}
 	if err := p.check(at, data); err != nil {
+		return Result{}, err
+	}
+	if err := p.checkService(at, names); err != nil {
 		return Result{}, err
 	}
 	if p.known.Format != p.Catalogue.Migrations.Format {

@@ -20,6 +20,7 @@ type world struct {
 	disk      fstest.MapFS
 	known     []lock.Migration
 	database  lock.Database
+	service   string
 }
 
 func newWorld(t *testing.T, format string, disk ...string) *world {
@@ -37,7 +38,7 @@ func newWorld(t *testing.T, format string, disk ...string) *world {
 
 func (w *world) plan() (migrate.Result, error) {
 	return migrate.Plan(migrate.Input{
-		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database,
+		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database, Service: w.service,
 		Display: func(path string) string { return path },
 	})
 }
@@ -55,7 +56,7 @@ func (w *world) generate() migrate.Result {
 	for _, path := range r.Stale {
 		delete(w.disk, path)
 	}
-	w.known, w.database = r.Known, lock.Normalise(&w.catalogue).Database
+	w.known, w.database, w.service = r.Known, lock.Normalise(&w.catalogue).Database, w.catalogue.Service
 	return r
 }
 
@@ -143,7 +144,7 @@ func TestGooseHoldsBothDirectionsAndMarksStatements(t *testing.T) {
 		t.Fatalf("no two directions:\n%s", text)
 	}
 	begins, ends := strings.Count(up, "\n-- +goose StatementBegin\n"), strings.Count(up, "\n-- +goose StatementEnd\n")
-	if bodies := strings.Count(up, "BEGIN\n"); begins != bodies || ends != bodies || bodies == 0 {
+	if bodies := strings.Count(up, "\nBEGIN\n"); begins != bodies || ends != bodies || bodies == 0 {
 		t.Errorf("got %d begins and %d ends for %d bodies", begins, ends, bodies)
 	}
 	for _, line := range strings.Split(up, "\n") {
@@ -325,5 +326,36 @@ func TestMigrationsOfANewerOutboxgenAreLeftAlone(t *testing.T) {
 	w.known[0].SchemaVersion = migrate.SchemaVersion + 1
 	if _, err := w.plan(); err == nil || !strings.Contains(err.Error(), "newer outboxgen") {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// TestAnotherServiceNeedsAPersonsWord: the tables belong to a service, which is the source of every event.
+func TestAnotherServiceNeedsAPersonsWord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "goose")
+	w.catalogue.Service = "shop/orders"
+	w.generate()
+	path, text := w.only()
+	w.catalogue.Service = "shop/it's orders"
+	statement := `UPDATE "outbox_meta" SET service = 'shop/it''s orders'`
+	d := w.wantRule(diag.MigrationNeeded, `was "shop/orders"`, `is "shop/it's orders" now`, statement)
+	if d.Pos != w.catalogue.Database.Pos {
+		t.Errorf("got position %+v", d.Pos)
+	}
+
+	w.disk["db/00002_rename.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nUPDATE  \"outbox_meta\"\n  SET service = 'shop/it''s orders'; -- moved\n")}
+	for range 2 {
+		w.generate()
+		if got := string(w.disk[path].Data); got != text {
+			t.Fatal("the migration was rewritten")
+		}
+	}
+
+	delete(w.disk, "db/00002_rename.sql")
+	w.generate() // it was said once, and migrations may be squashed
+	delete(w.disk, path)
+	w.generate()
+	if _, got := w.only(); !strings.Contains(got, `('shop/it''s orders')`) {
+		t.Error("once deleted, it is not written for the new service")
 	}
 }

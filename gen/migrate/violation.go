@@ -1,11 +1,15 @@
 package migrate
 
 import (
+	"bytes"
 	"fmt"
+	"io/fs"
+	"path"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
 	"github.com/outboxgen/outboxgen/gen/lock"
 	"github.com/outboxgen/outboxgen/gen/output"
+	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
 // Violation is a migration that no longer fits the catalogue.
@@ -62,6 +66,29 @@ func (p *planner) renamed(at string) error {
 	}
 	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s", tables(now), p.Display(at), tables(p.Database)).
 		WithHelp("take back the change to database; if no database has run %s, delete it and generate again", p.Display(at))
+	return &Violation{Diagnostic: d}
+}
+
+// checkService refuses another service, unless a migration gives it the tables.
+func (p *planner) checkService(at string, names []string) error {
+	if p.Service == "" || p.Service == p.Catalogue.Service {
+		return nil
+	}
+	hand := []byte(sql.Hand(p.Catalogue.Database, p.Catalogue.Service))
+	for _, name := range names {
+		data, err := fs.ReadFile(p.Dir, path.Join(p.Catalogue.Migrations.Dir, name))
+		if err != nil {
+			return fmt.Errorf("migrations: %w", err)
+		}
+		if bytes.Contains(bare(data), hand) {
+			return nil
+		}
+	}
+	d := diag.New(diag.MigrationNeeded, p.Catalogue.Database.Pos,
+		"the service was %q and is %q now, but the tables of %s belong to the former, and refuse relays and consumers of the latter",
+		p.Service, p.Catalogue.Service, p.Display(at)).
+		WithHelp("take back the change to service; or, if the source of every event is meant to change, write a migration that says: %s; "+
+			"and if no database has run %s, delete that and generate again", hand, p.Display(at))
 	return &Violation{Diagnostic: d}
 }
 

@@ -1,6 +1,6 @@
 // Package sql renders a catalogue's tables and queries from the templates of its database engine.
 //
-// What it renders depends on the catalogue's database section only: events add no SQL.
+// What it renders depends on the catalogue's database section and its service only: events add no SQL.
 package sql
 
 import (
@@ -48,17 +48,17 @@ const (
 // Statement is what a migration tool wants on a line before and after a statement that contains semicolons.
 type Statement struct{ Begin, End string }
 
-// Render returns the SQL for a database.
-func Render(db catalogue.Database) (Files, error) {
-	schema, err := Schema(db, Statement{})
+// Render returns the SQL for the database of a service.
+func Render(db catalogue.Database, service string) (Files, error) {
+	schema, err := Schema(db, service, Statement{})
 	if err != nil {
 		return Files{}, err
 	}
-	queries, err := render(db, "queries.sql.tmpl", Statement{})
+	queries, err := render(db, "queries.sql.tmpl", functions(db, service, Statement{}))
 	if err != nil {
 		return Files{}, err
 	}
-	config, err := render(db, "sqlc.yaml.tmpl", Statement{})
+	config, err := render(db, "sqlc.yaml.tmpl", functions(db, service, Statement{}))
 	if err != nil {
 		return Files{}, err
 	}
@@ -69,14 +69,20 @@ func Render(db catalogue.Database) (Files, error) {
 	}, nil
 }
 
-// Schema returns the statements that create the tables, those with semicolons inside wrapped in what s says.
-func Schema(db catalogue.Database, s Statement) ([]byte, error) {
-	return render(db, "schema.sql.tmpl", s)
+// Schema returns the statements that create the tables of a service, those with semicolons inside wrapped in what s says.
+func Schema(db catalogue.Database, service string, s Statement) ([]byte, error) {
+	return render(db, "schema.sql.tmpl", functions(db, service, s))
+}
+
+// Hand returns the statement that gives the tables to another service. Nobody but a person may say so: the service is the
+// source of every event.
+func Hand(db catalogue.Database, service string) string {
+	return "UPDATE " + qualified(db, "outbox_meta") + " SET service = " + literal(service)
 }
 
 // Drop returns the statements that drop what Schema creates, except for the database's schema: others may use it.
 func Drop(db catalogue.Database) ([]byte, error) {
-	return render(db, "drop.sql.tmpl", Statement{})
+	return render(db, "drop.sql.tmpl", functions(db, "", Statement{}))
 }
 
 // Channel is the name that a commit is announced under by NOTIFY.
@@ -84,8 +90,8 @@ func Channel(db catalogue.Database) string {
 	return strings.TrimPrefix(db.Schema+".", ".") + db.Prefix + "outbox"
 }
 
-func render(db catalogue.Database, name string, s Statement) ([]byte, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(functions(db, s)).
+func render(db catalogue.Database, name string, f template.FuncMap) ([]byte, error) {
+	t, err := template.New(name).Option("missingkey=error").Funcs(f).
 		ParseFS(templates.FS, db.Engine+"/"+name)
 	if err != nil {
 		return nil, fmt.Errorf("sql: %w", err)
@@ -98,17 +104,14 @@ func render(db catalogue.Database, name string, s Statement) ([]byte, error) {
 }
 
 // functions are what templates can call. Names leave them quoted, whatever they are.
-func functions(db catalogue.Database, s Statement) template.FuncMap {
-	qualifier := ""
-	if db.Schema != "" {
-		qualifier = quote(db.Schema) + "."
-	}
+func functions(db catalogue.Database, service string, s Statement) template.FuncMap {
 	return template.FuncMap{
 		"raw":       func(name string) string { return db.Prefix + name },
 		"name":      func(name string) string { return quote(db.Prefix + name) },
-		"table":     func(name string) string { return qualifier + quote(db.Prefix+name) },
-		"qualifier": func() string { return qualifier },
+		"table":     func(name string) string { return qualified(db, name) },
+		"qualifier": func() string { return qualifier(db) },
 		"schema":    func() string { return quote(db.Schema) },
+		"service":   func() string { return service },
 		"literal":   literal,
 		"lockKey":   func(name string) int64 { return lockKey(Channel(db) + "/" + name) },
 		"statement": func(edge string) string {
@@ -121,6 +124,18 @@ func functions(db catalogue.Database, s Statement) template.FuncMap {
 			return ""
 		},
 	}
+}
+
+// qualifier is what stands before the name of a table, if it has a schema.
+func qualifier(db catalogue.Database) string {
+	if db.Schema == "" {
+		return ""
+	}
+	return quote(db.Schema) + "."
+}
+
+func qualified(db catalogue.Database, name string) string {
+	return qualifier(db) + quote(db.Prefix+name)
 }
 
 // quote makes an identifier of any text (PostgreSQL manual, 4.1.1).

@@ -52,6 +52,14 @@ type OutboxDead struct {
 	DiedAt      time.Time
 }
 
+type OutboxMetum struct {
+	Singleton        bool
+	Service          string
+	Retention        pgtype.Interval
+	RetentionAskedAt pgtype.Timestamptz
+	RetentionNext    pgtype.Interval
+}
+
 type OutboxRelay struct {
 	Relay     pgtype.UUID
 	ExpiresAt time.Time

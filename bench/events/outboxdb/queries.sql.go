@@ -34,46 +34,53 @@ const ClaimEvent = `-- name: ClaimEvent :one
 WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended(($1::uuid)::text || ($2::text), 1400582460939333212)) AS locked
 ), claimed AS (
-    INSERT INTO "inbox" (consumer, event_id) SELECT $2::text, $1::uuid FROM lock WHERE lock.locked
+    INSERT INTO "inbox" (consumer, event_id) SELECT $2::text, $1::uuid FROM lock
+    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
-SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh FROM lock
+SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
+       COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service
+FROM lock
 `
 
 type ClaimEventParams struct {
 	EventID  pgtype.UUID
 	Consumer string
+	Service  string
 }
 
 type ClaimEventRow struct {
-	Locked bool
-	Fresh  bool
+	Locked  bool
+	Fresh   bool
+	Service string
 }
 
 // A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
 func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
-	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer)
+	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer, arg.Service)
 	var i ClaimEventRow
-	err := row.Scan(&i.Locked, &i.Fresh)
+	err := row.Scan(&i.Locked, &i.Fresh, &i.Service)
 	return &i, err
 }
 
 const ClaimFresh = `-- name: ClaimFresh :execrows
 INSERT INTO "inbox" (consumer, event_id)
 SELECT $1::text, $2::uuid
-WHERE pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 1400582460939333212))
+WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text)
+  AND pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 1400582460939333212))
 ON CONFLICT DO NOTHING
 `
 
 type ClaimFreshParams struct {
 	Consumer string
 	EventID  pgtype.UUID
+	Service  string
 }
 
 // Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
 func (q *Queries) ClaimFresh(ctx context.Context, arg ClaimFreshParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ClaimFresh, arg.Consumer, arg.EventID)
+	result, err := q.db.Exec(ctx, ClaimFresh, arg.Consumer, arg.EventID, arg.Service)
 	if err != nil {
 		return 0, err
 	}
@@ -91,6 +98,41 @@ type CopyEventsParams struct {
 	ContentType string
 	Headers     []byte
 	CausationID pgtype.UUID
+}
+
+const CountBacklog = `-- name: CountBacklog :many
+SELECT p.events::bigint AS pending, COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - p.oldest) * 1000000, 0)::bigint AS oldest_us, d.events::bigint AS dead
+FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
+      FROM (SELECT o.created_at FROM "outbox" o ORDER BY o.seq LIMIT $1::integer) AS f) AS p,
+     (SELECT count(*) AS events
+      FROM (SELECT 1 FROM "outbox_dead" l ORDER BY l.died_at, l.id LIMIT $1::integer) AS g) AS d
+`
+
+type CountBacklogRow struct {
+	Pending  int64
+	OldestUs int64
+	Dead     int64
+}
+
+// Figures: how many wait, and since when, of the first so many; how many are dead.
+func (q *Queries) CountBacklog(ctx context.Context, most int32) ([]*CountBacklogRow, error) {
+	rows, err := q.db.Query(ctx, CountBacklog, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []*CountBacklogRow
+	for rows.Next() {
+		var i CountBacklogRow
+		if err := rows.Scan(&i.Pending, &i.OldestUs, &i.Dead); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const CountRelaysAndShards = `-- name: CountRelaysAndShards :one
@@ -215,7 +257,6 @@ type InsertRelayParams struct {
 	LeaseUs int64
 }
 
-// Membership: which relay owns which shard.
 func (q *Queries) InsertRelay(ctx context.Context, arg InsertRelayParams) error {
 	_, err := q.db.Exec(ctx, InsertRelay, arg.Relay, arg.LeaseUs)
 	return err
@@ -228,6 +269,53 @@ INSERT INTO "outbox_shard" (shard) SELECT generate_series(0, ($1::integer) - 1) 
 func (q *Queries) InsertShards(ctx context.Context, shards int32) error {
 	_, err := q.db.Exec(ctx, InsertShards, shards)
 	return err
+}
+
+const InspectDatabase = `-- name: InspectDatabase :one
+SELECT COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
+       current_setting('server_version_num')::integer AS version,
+       current_setting('server_encoding')::text AS server_encoding, current_setting('client_encoding')::text AS client_encoding,
+       pg_is_in_recovery()::boolean AS standby, (current_setting('transaction_read_only') = 'on')::boolean AS read_only,
+       COALESCE((SELECT q.seqcache = 1 AND q.seqincrement > 0 AND NOT q.seqcycle FROM pg_catalog.pg_sequence q
+                 WHERE q.seqrelid = '"outbox_seq"'::regclass), false)::boolean AS in_order,
+       current_user::text AS role,
+       -- Row-level security without a policy hides every row, and says nothing.
+       COALESCE((SELECT min(t.name) FROM unnest(ARRAY['"outbox"', '"outbox_relay"',
+                     '"outbox_shard"', '"outbox_dead"']) AS t(name), unnest(ARRAY['r', 'w', 'd']) AS c(cmd)
+                 WHERE row_security_active(t.name) AND NOT EXISTS (
+                     SELECT FROM pg_catalog.pg_policy p
+                     WHERE p.polrelid = t.name::regclass AND p.polpermissive AND p.polcmd::text IN ('*', c.cmd)
+                       AND EXISTS (SELECT FROM unnest(p.polroles) AS r WHERE r = 0 OR pg_has_role(r, 'USAGE')))), '')::text AS hidden
+`
+
+type InspectDatabaseRow struct {
+	Service        string
+	Version        int32
+	ServerEncoding string
+	ClientEncoding string
+	Standby        bool
+	ReadOnly       bool
+	InOrder        bool
+	Role           string
+	Hidden         string
+}
+
+// Membership: whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+func (q *Queries) InspectDatabase(ctx context.Context) (*InspectDatabaseRow, error) {
+	row := q.db.QueryRow(ctx, InspectDatabase)
+	var i InspectDatabaseRow
+	err := row.Scan(
+		&i.Service,
+		&i.Version,
+		&i.ServerEncoding,
+		&i.ClientEncoding,
+		&i.Standby,
+		&i.ReadOnly,
+		&i.InOrder,
+		&i.Role,
+		&i.Hidden,
+	)
+	return &i, err
 }
 
 const LeaveRelay = `-- name: LeaveRelay :exec
@@ -301,14 +389,22 @@ func (q *Queries) ListDead(ctx context.Context, count int32) ([]*ListDeadRow, er
 	return items, nil
 }
 
-const Maintain = `-- name: Maintain :exec
-SELECT "outbox_maintain"(($1::bigint) * interval '1 microsecond')
+const Maintain = `-- name: Maintain :one
+SELECT m.more::boolean AS more, m.problems::text AS problems
+FROM "outbox_maintain"(($1::bigint) * interval '1 microsecond') AS m
 `
 
+type MaintainRow struct {
+	More     bool
+	Problems string
+}
+
 // Housekeeping and the doorbell.
-func (q *Queries) Maintain(ctx context.Context, retentionUs int64) error {
-	_, err := q.db.Exec(ctx, Maintain, retentionUs)
-	return err
+func (q *Queries) Maintain(ctx context.Context, retentionUs int64) (*MaintainRow, error) {
+	row := q.db.QueryRow(ctx, Maintain, retentionUs)
+	var i MaintainRow
+	err := row.Scan(&i.More, &i.Problems)
+	return &i, err
 }
 
 const MarkSequence = `-- name: MarkSequence :one
@@ -415,20 +511,22 @@ func (q *Queries) MoveEventsToSent(ctx context.Context, arg MoveEventsToSentPara
 }
 
 const PlanRead = `-- name: PlanRead :exec
-SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true),
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
+       set_config('enable_sort', 'off', true),
        set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 `
 
 // Planning: one of these is sent ahead of each statement that reads or changes rows and does not run in a transaction of yours, in one
 // transaction and round trip with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
-// So nothing is left to them: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
+// So nothing is left to them, nor to settings that change how values are written, which pgx reads in text modes: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
 func (q *Queries) PlanRead(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, PlanRead)
 	return err
 }
 
 const PlanWrite = `-- name: PlanWrite :exec
-SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
+       set_config('jit', 'off', true)
 `
 
 // What changes events finds them by a list, and is planned when it runs.
@@ -761,9 +859,16 @@ func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]*Read
 }
 
 const RedispatchCaused = `-- name: RedispatchCaused :execrows
-UPDATE "outbox" SET available_at = now() WHERE causation_id = $1::uuid AND available_at > now()
+UPDATE "outbox" SET available_at = now()
+WHERE seq = ANY (ARRAY(
+    SELECT c.seq FROM "outbox" c
+    WHERE (c.causation_id, c.seq) > ($1::uuid, 0) AND c.causation_id <= $1::uuid
+      AND (c.available_at > now()) IS TRUE
+    ORDER BY c.causation_id, c.seq LIMIT 1000)) AND (available_at > now()) IS TRUE
 `
 
+// In a transaction of the caller's, whose planner settings are its own. One index alone has the rows in this order: whatever the
+// statistics say, to read it up to the limit looks cheaper than to sort the table. And no index serves what IS TRUE is asked of.
 func (q *Queries) RedispatchCaused(ctx context.Context, causationID pgtype.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, RedispatchCaused, causationID)
 	if err != nil {

@@ -52,6 +52,14 @@ type MessagingAppOutboxDead struct {
 	DiedAt      time.Time
 }
 
+type MessagingAppOutboxMetum struct {
+	Singleton        bool
+	Service          string
+	Retention        pgtype.Interval
+	RetentionAskedAt pgtype.Timestamptz
+	RetentionNext    pgtype.Interval
+}
+
 type MessagingAppOutboxRelay struct {
 	Relay     pgtype.UUID
 	ExpiresAt time.Time

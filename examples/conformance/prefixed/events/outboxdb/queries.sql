@@ -13,8 +13,24 @@ VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type,
 INSERT INTO "messaging"."app_outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
 VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type, @headers, @causation_id);
 
+-- name: InspectDatabase :one
+-- Membership: whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+SELECT COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service,
+       current_setting('server_version_num')::integer AS version,
+       current_setting('server_encoding')::text AS server_encoding, current_setting('client_encoding')::text AS client_encoding,
+       pg_is_in_recovery()::boolean AS standby, (current_setting('transaction_read_only') = 'on')::boolean AS read_only,
+       COALESCE((SELECT q.seqcache = 1 AND q.seqincrement > 0 AND NOT q.seqcycle FROM pg_catalog.pg_sequence q
+                 WHERE q.seqrelid = '"messaging"."app_outbox_seq"'::regclass), false)::boolean AS in_order,
+       current_user::text AS role,
+       -- Row-level security without a policy hides every row, and says nothing.
+       COALESCE((SELECT min(t.name) FROM unnest(ARRAY['"messaging"."app_outbox"', '"messaging"."app_outbox_relay"',
+                     '"messaging"."app_outbox_shard"', '"messaging"."app_outbox_dead"']) AS t(name), unnest(ARRAY['r', 'w', 'd']) AS c(cmd)
+                 WHERE row_security_active(t.name) AND NOT EXISTS (
+                     SELECT FROM pg_catalog.pg_policy p
+                     WHERE p.polrelid = t.name::regclass AND p.polpermissive AND p.polcmd::text IN ('*', c.cmd)
+                       AND EXISTS (SELECT FROM unnest(p.polroles) AS r WHERE r = 0 OR pg_has_role(r, 'USAGE')))), '')::text AS hidden;
+
 -- name: InsertRelay :exec
--- Membership: which relay owns which shard.
 INSERT INTO "messaging"."app_outbox_relay" (relay, expires_at)
 VALUES (@relay, clock_timestamp() + (@lease_us::bigint) * interval '1 microsecond');
 
@@ -76,13 +92,15 @@ DELETE FROM "messaging"."app_outbox_relay" r WHERE r.relay = @relay::uuid;
 -- name: PlanRead :exec
 -- Planning: one of these is sent ahead of each statement that reads or changes rows and does not run in a transaction of yours, in one
 -- transaction and round trip with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
--- So nothing is left to them: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
-SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_sort', 'off', true),
+-- So nothing is left to them, nor to settings that change how values are written, which pgx reads in text modes: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
+       set_config('enable_sort', 'off', true),
        set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true);
 
 -- name: PlanWrite :exec
 -- What changes events finds them by a list, and is planned when it runs.
-SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true);
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
+       set_config('jit', 'off', true);
 
 -- name: ReadShards :many
 -- Reading: no lock, nothing changed. The four queries return the same columns. Comparing shard and seq as one leaves the planner a
@@ -225,9 +243,18 @@ SELECT shard, id, type, version, topic, key, payload, content_type, headers, cau
 -- name: DiscardDead :execrows
 DELETE FROM "messaging"."app_outbox_dead" WHERE id = ANY ((@ids::text[])::uuid[]);
 
--- name: Maintain :exec
+-- name: CountBacklog :many
+-- Figures: how many wait, and since when, of the first so many; how many are dead.
+SELECT p.events::bigint AS pending, COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - p.oldest) * 1000000, 0)::bigint AS oldest_us, d.events::bigint AS dead
+FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
+      FROM (SELECT o.created_at FROM "messaging"."app_outbox" o ORDER BY o.seq LIMIT @most::integer) AS f) AS p,
+     (SELECT count(*) AS events
+      FROM (SELECT 1 FROM "messaging"."app_outbox_dead" l ORDER BY l.died_at, l.id LIMIT @most::integer) AS g) AS d;
+
+-- name: Maintain :one
 -- Housekeeping and the doorbell.
-SELECT "messaging"."app_outbox_maintain"((@retention_us::bigint) * interval '1 microsecond');
+SELECT m.more::boolean AS more, m.problems::text AS problems
+FROM "messaging"."app_outbox_maintain"((@retention_us::bigint) * interval '1 microsecond') AS m;
 
 -- name: RingDoorbell :exec
 SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);
@@ -236,7 +263,8 @@ SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit
 -- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
 INSERT INTO "messaging"."app_inbox" (consumer, event_id)
 SELECT @consumer::text, @event_id::uuid
-WHERE pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 686002462603547239))
+WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = @service::text)
+  AND pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 686002462603547239))
 ON CONFLICT DO NOTHING;
 
 -- name: ClaimEvent :one
@@ -244,11 +272,21 @@ ON CONFLICT DO NOTHING;
 WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 686002462603547239)) AS locked
 ), claimed AS (
-    INSERT INTO "messaging"."app_inbox" (consumer, event_id) SELECT @consumer::text, @event_id::uuid FROM lock WHERE lock.locked
+    INSERT INTO "messaging"."app_inbox" (consumer, event_id) SELECT @consumer::text, @event_id::uuid FROM lock
+    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = @service::text)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
-SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh FROM lock;
+SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
+       COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service
+FROM lock;
 
 -- name: RedispatchCaused :execrows
-UPDATE "messaging"."app_outbox" SET available_at = now() WHERE causation_id = @causation_id::uuid AND available_at > now();
+-- In a transaction of the caller's, whose planner settings are its own. One index alone has the rows in this order: whatever the
+-- statistics say, to read it up to the limit looks cheaper than to sort the table. And no index serves what IS TRUE is asked of.
+UPDATE "messaging"."app_outbox" SET available_at = now()
+WHERE seq = ANY (ARRAY(
+    SELECT c.seq FROM "messaging"."app_outbox" c
+    WHERE (c.causation_id, c.seq) > (@causation_id::uuid, 0) AND c.causation_id <= @causation_id::uuid
+      AND (c.available_at > now()) IS TRUE
+    ORDER BY c.causation_id, c.seq LIMIT 1000)) AND (available_at > now()) IS TRUE;

@@ -2,6 +2,38 @@
 
 CREATE SCHEMA IF NOT EXISTS "messaging";
 
+-- A row that breaks a rule could not be read, or would never be found. One function costs an INSERT less than nine constraints,
+-- and its error names the rule, but not the row: payloads do not get into the server's log. Everybody who inserts calls it.
+CREATE FUNCTION "messaging"."app_outbox_readable"(seq bigint, shard integer, type text, version integer, topic text, key text, headers jsonb,
+                                attempts integer, created_at timestamptz) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $readable$
+DECLARE
+    broken CONSTANT text := CASE
+        WHEN seq <= 0 THEN 'outbox_seq_is_positive'
+        WHEN shard < 0 THEN 'outbox_shard_is_not_negative'
+        WHEN version <= 0 THEN 'outbox_version_is_positive'
+        WHEN pg_catalog.octet_length(type) > 100 OR type COLLATE "C" !~ '^[a-z][a-z0-9_.]*$' THEN 'outbox_type_is_a_name'
+        WHEN topic = '' THEN 'outbox_topic_is_given'
+        WHEN pg_catalog.octet_length(key) > 1024 THEN 'outbox_key_is_short'
+        WHEN attempts < 0 THEN 'outbox_attempts_are_counted'
+        WHEN created_at NOT BETWEEN '0001-01-02 00:00:00+00'::timestamptz AND '9999-12-30 00:00:00+00'::timestamptz
+            THEN 'outbox_created_at_is_a_time'
+        WHEN headers IS NULL THEN NULL
+        WHEN pg_catalog.jsonb_typeof(headers) <> 'object' OR pg_catalog.jsonb_path_exists(headers, 'strict $.* ? (@.type() != "string")')
+            THEN 'outbox_headers_are_strings'
+        END;
+BEGIN
+    IF broken IS NULL THEN
+        RETURN true;
+    END IF;
+    RAISE EXCEPTION 'the event violates the rule "%"', broken
+        USING ERRCODE = 'check_violation', CONSTRAINT = broken, TABLE = 'app_outbox';
+END
+$readable$;
+
+GRANT EXECUTE ON FUNCTION "messaging"."app_outbox_readable" TO PUBLIC;
+
 -- A row's table is its state: "app_outbox" holds what is pending and nothing else, so that it stays small.
 CREATE TABLE "messaging"."app_outbox" (
     -- Columns are filled in this order. A transaction has its id before the event has its seq: the relay relies on it.
@@ -22,12 +54,26 @@ CREATE TABLE "messaging"."app_outbox" (
     available_at timestamptz,                        -- when to try again; NULL: no attempt was charged
     last_error   text,
     created_at   timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (seq)
+    PRIMARY KEY (seq),
+    CONSTRAINT "app_outbox_is_readable" CHECK ("messaging"."app_outbox_readable"(seq, shard, type, version, topic, key, headers, attempts, created_at))
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 
 CREATE INDEX "app_outbox_read" ON "messaging"."app_outbox" (shard, seq);
 CREATE INDEX "app_outbox_retry" ON "messaging"."app_outbox" (shard, available_at) WHERE available_at IS NOT NULL;
-CREATE INDEX "app_outbox_causation" ON "messaging"."app_outbox" (causation_id) WHERE causation_id IS NOT NULL;
+CREATE INDEX "app_outbox_causation" ON "messaging"."app_outbox" (causation_id, seq) WHERE causation_id IS NOT NULL;
+
+-- Whose tables these are, and how long published events are kept: one row, which every role may read.
+CREATE TABLE "messaging"."app_outbox_meta" (
+    singleton          boolean  PRIMARY KEY DEFAULT true CHECK (singleton),
+    service            text     NOT NULL, -- the source of every event
+    retention          interval NOT NULL DEFAULT '0', -- the longest that a relay has asked for within a day
+    retention_asked_at timestamptz,
+    retention_next     interval NOT NULL DEFAULT '0'  -- the longest of the shorter ones that were asked for since
+);
+
+INSERT INTO "messaging"."app_outbox_meta" (service) VALUES ('outboxgen/conformance');
+
+GRANT SELECT ON "messaging"."app_outbox_meta" TO PUBLIC;
 
 -- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
 -- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
@@ -64,6 +110,12 @@ CREATE TABLE "messaging"."app_outbox_sent" (
 
 CREATE TABLE "messaging"."app_outbox_sent_default" PARTITION OF "messaging"."app_outbox_sent" DEFAULT;
 
+CREATE INDEX "app_outbox_sent_default_sent" ON "messaging"."app_outbox_sent_default" (sent_at);
+
+-- It has no key. A publication FOR ALL TABLES would let nobody delete from it otherwise.
+ALTER TABLE "messaging"."app_outbox_sent" REPLICA IDENTITY FULL;
+ALTER TABLE "messaging"."app_outbox_sent_default" REPLICA IDENTITY FULL;
+
 -- A dead letter: an event that the relay gave up on, until an operator replays or discards it.
 CREATE TABLE "messaging"."app_outbox_dead" (
     id           uuid        PRIMARY KEY,
@@ -93,58 +145,156 @@ CREATE TABLE "messaging"."app_inbox" (
     PRIMARY KEY (consumer, event_id)
 );
 
+-- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
+CREATE FUNCTION "messaging"."app_outbox_text"(payload bytea) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $text$
+BEGIN
+    RETURN pg_catalog.convert_from(payload, 'UTF8');
+EXCEPTION WHEN data_exception THEN
+    RETURN pg_catalog.encode(payload, 'escape');
+END
+$text$;
+
+GRANT EXECUTE ON FUNCTION "messaging"."app_outbox_text"(bytea) TO PUBLIC;
+
 -- For people: where every event stands.
 CREATE VIEW "messaging"."app_outbox_status" AS
 SELECT CASE WHEN available_at IS NULL THEN 'pending' ELSE 'retrying' END AS status,
-       id, type, version, topic, key, convert_from(payload, 'UTF8') AS payload, attempts, last_error, created_at,
+       id, type, version, topic, key, "messaging"."app_outbox_text"(payload) AS payload, attempts, last_error, created_at,
        available_at AS next_at
 FROM "messaging"."app_outbox"
 UNION ALL
-SELECT 'sent', id, type, version, topic, key, convert_from(payload, 'UTF8'), attempts, NULL, created_at, sent_at
+SELECT 'sent', id, type, version, topic, key, "messaging"."app_outbox_text"(payload), attempts, NULL, created_at, sent_at
 FROM "messaging"."app_outbox_sent"
 UNION ALL
-SELECT 'dead', id, type, version, topic, key, convert_from(payload, 'UTF8'), attempts, last_error, created_at, died_at
+SELECT 'dead', id, type, version, topic, key, "messaging"."app_outbox_text"(payload), attempts, last_error, created_at, died_at
 FROM "messaging"."app_outbox_dead";
 
--- Partitions of "app_outbox_sent" for today and the next two days are made, those past the retention are dropped.
--- Of two calls at once, one does nothing. It runs with its owner's rights: the relay's role needs no right to create tables.
-CREATE FUNCTION "messaging"."app_outbox_maintain"(retention interval) RETURNS void
+-- The relays agree on a retention, old rows are deleted, partitions of "app_outbox_sent" are made for today and the next two days, and
+-- dropped once they are past the retention. A task that fails keeps none of the others from being done, and is reported in problems.
+-- Of two calls at once, one does nothing. Little is done at a time: more says that another call would find more to do.
+-- It runs with its owner's rights: the relay's role needs no right to create tables. Every name in it is of pg_catalog or written in full,
+-- and every function and operator has the types of its arguments, so that no schema can put another in its place.
+CREATE FUNCTION "messaging"."app_outbox_maintain"(retention interval, OUT more boolean, OUT problems text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
     SET timezone = 'UTC'
+    SET datestyle = 'ISO'
 AS $maintain$
 DECLARE
-    day  date;
-    part text;
+    chunk   CONSTANT integer := 5000; -- rows of one statement, so that it ends within a short statement_timeout
+    prefix  CONSTANT text := 'app_outbox_sent_';
+    agreed  record;
+    keep    interval; -- NULL, and nothing is removed, if it cannot be read
+    begins  timestamptz;
+    part    text;
+    done    integer;
+    busy    boolean := false; -- the table is in use: what needs it for itself is left to the next call
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(6053282740462282988) THEN
+    IF $1 IS NULL OR NOT $1 BETWEEN interval '0' AND interval '100 years' THEN
+        RAISE EXCEPTION 'the retention % is not between 0 and 100 years', COALESCE($1::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Give the time for which published events are kept, such as interval ''72 hours'', or 0 to keep none.';
+    END IF;
+    more := false;
+    problems := '';
+    IF NOT pg_catalog.pg_try_advisory_xact_lock(6053282740462282988) THEN
         RETURN;
     END IF;
-    -- Old rows that no partition took are deleted in chunks, before anything that may lack a right.
-    DELETE FROM "messaging"."app_outbox_sent_default" WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM "messaging"."app_outbox_sent_default" WHERE sent_at < now() - retention LIMIT 50000));
-    FOR day IN SELECT current_date + n FROM generate_series(0, 2) AS n LOOP
-        part := 'app_outbox_sent_' || to_char(day, 'YYYYMMDD');
-        IF retention > interval '0' AND to_regclass('"messaging".' || quote_ident(part)) IS NULL
-           -- Rows of that day which the default partition holds already stay there.
-           AND NOT EXISTS (SELECT FROM "messaging"."app_outbox_sent_default" WHERE sent_at >= day AND sent_at < day + 1) THEN
+
+    -- A longer retention counts at once, a shorter one when nobody has asked for the longer one for a day.
+    BEGIN
+        SELECT m.retention, m.retention_asked_at AS asked_at, m.retention_next AS next INTO STRICT agreed FROM "messaging"."app_outbox_meta" m;
+        keep := GREATEST(agreed.retention, $1);
+        IF $1 > agreed.retention OR $1 = agreed.retention AND $1 > interval '0'
+           AND (agreed.asked_at >= pg_catalog.now() - interval '5 minutes') IS NOT TRUE THEN
+            UPDATE "messaging"."app_outbox_meta" SET retention = $1, retention_asked_at = pg_catalog.now(),
+                retention_next = CASE WHEN $1 = agreed.retention THEN agreed.next ELSE interval '0' END;
+        ELSIF $1 < agreed.retention AND agreed.asked_at >= pg_catalog.now() - interval '24 hours' THEN
+            IF $1 > agreed.next THEN
+                UPDATE "messaging"."app_outbox_meta" SET retention_next = $1;
+            END IF;
+        ELSIF $1 < agreed.retention THEN
+            UPDATE "messaging"."app_outbox_meta" SET retention = GREATEST($1, agreed.next), retention_asked_at = pg_catalog.now(),
+                retention_next = interval '0';
+            keep := GREATEST($1, agreed.next);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        problems := problems || 'agree on a retention: ' || SQLERRM || '; ';
+    END;
+
+    -- Old rows that no partition took. Where there are none, no right is needed.
+    BEGIN
+        IF pg_catalog.pg_relation_size('"messaging"."app_outbox_sent_default"'::regclass) > 0 THEN
+            IF EXISTS (SELECT FROM "messaging"."app_outbox_sent_default" d WHERE d.sent_at < pg_catalog.now() - keep) THEN
+                DELETE FROM "messaging"."app_outbox_sent_default" WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM "messaging"."app_outbox_sent_default" d
+                    WHERE d.sent_at < pg_catalog.now() - keep ORDER BY d.sent_at LIMIT chunk));
+                GET DIAGNOSTICS done = ROW_COUNT;
+                more := done >= chunk;
+            END IF;
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        problems := problems || 'delete old rows of the default partition: ' || SQLERRM || '; ';
+    END;
+
+    FOR begins IN SELECT (current_date + n)::timestamptz FROM pg_catalog.generate_series(0, 2) AS n WHERE keep > interval '0' LOOP
+        EXIT WHEN busy;
+        BEGIN
+            CONTINUE WHEN EXISTS (
+                SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid,
+                       LATERAL (SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid) AS bounds) AS b
+                WHERE i.inhparent = '"messaging"."app_outbox_sent"'::regclass AND b.bounds <> 'DEFAULT'
+                  AND COALESCE(pg_catalog."substring"(b.bounds, 'FROM [(]''([^'']+)''')::timestamptz, '-infinity') < begins + interval '24 hours'
+                  AND COALESCE(pg_catalog."substring"(b.bounds, 'TO [(]''([^'']+)''')::timestamptz, 'infinity') > begins);
+            -- Rows of that day which the default partition holds already stay there.
+            CONTINUE WHEN EXISTS (
+                SELECT FROM "messaging"."app_outbox_sent_default" d WHERE d.sent_at >= begins AND d.sent_at < begins + interval '24 hours');
+            part := prefix || pg_catalog.to_char(begins, 'YYYYMMDD'::text);
+            IF pg_catalog.to_regclass('"messaging".' || pg_catalog.quote_ident(part)) IS NOT NULL THEN
+                part := part || '_2'; -- the name is taken by a table that is no partition
+            END IF;
             -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with them.
             LOCK TABLE "messaging"."app_outbox_sent" IN ACCESS EXCLUSIVE MODE;
-            EXECUTE format('CREATE TABLE %s%I PARTITION OF "messaging"."app_outbox_sent" FOR VALUES FROM (%L) TO (%L)',
-                '"messaging".', part, day::timestamptz, (day + 1)::timestamptz);
-        END IF;
+            EXECUTE pg_catalog.format('CREATE TABLE %s%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)', VARIADIC ARRAY[
+                '"messaging".', part, '"messaging"."app_outbox_sent"', begins::text, (begins + interval '24 hours')::text]);
+            EXECUTE pg_catalog.format('ALTER TABLE %s%I REPLICA IDENTITY FULL', VARIADIC ARRAY['"messaging".', part]);
+        EXCEPTION WHEN OTHERS THEN
+            busy := SQLSTATE = '55P03';
+            problems := problems || 'make a partition for ' || begins::date::text || ': ' || SQLERRM || '; ';
+        END;
     END LOOP;
+
+    done := 0;
     FOR part IN
-        SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = '"messaging"."app_outbox_sent"'::regclass AND c.relname ~ '_[0-9]{8}$'
-          AND to_date(right(c.relname, 8), 'YYYYMMDD') + 1 <= (now() - retention)::date
+        SELECT c.relname::text FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = '"messaging"."app_outbox_sent"'::regclass AND NOT i.inhdetachpending
+          AND pg_catalog.starts_with(c.relname::text, prefix)
+          AND pg_catalog.substr(c.relname::text, pg_catalog.length(prefix) + 1) ~ '^[0-9]{8}(_2)?$'
+          AND pg_catalog."substring"(pg_catalog.pg_get_expr(c.relpartbound, c.oid), 'TO [(]''([^'']+)''')::timestamptz <= pg_catalog.now() - keep
+        ORDER BY 1
     LOOP
-        LOCK TABLE "messaging"."app_outbox_sent" IN ACCESS EXCLUSIVE MODE;
-        EXECUTE format('DROP TABLE %s%I', '"messaging".', part);
+        EXIT WHEN busy;
+        IF done = 10 THEN
+            more := true;
+            EXIT;
+        END IF;
+        BEGIN
+            LOCK TABLE "messaging"."app_outbox_sent" IN ACCESS EXCLUSIVE MODE;
+            EXECUTE pg_catalog.format('DROP TABLE %s%I', VARIADIC ARRAY['"messaging".', part]);
+            done := done + 1;
+        EXCEPTION WHEN OTHERS THEN
+            busy := SQLSTATE = '55P03';
+            problems := problems || 'drop ' || part || ': ' || SQLERRM || '; ';
+        END;
     END LOOP;
+    problems := pg_catalog.rtrim(problems, '; ');
 END
 $maintain$;
+
+-- Whoever may call it decides what is deleted: that is the relay's role, by a GRANT, and nobody else.
+REVOKE ALL ON FUNCTION "messaging"."app_outbox_maintain"(interval) FROM PUBLIC;
 
 -- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
 DO $lz4$

@@ -41,16 +41,48 @@ func NewStore(pool *pgxpool.Pool) *Store {
 // Doorbell implements outbox.Store.
 func (s *Store) Doorbell() *outbox.Doorbell { return &doorbell }
 
+// maintainCalls is how often Maintain calls a function that does a little at a time. The relay goes on a minute later.
+const maintainCalls = 10
+
 // Maintain implements outbox.Store.
 func (s *Store) Maintain(ctx context.Context) error {
-	if err := s.db.Maintain(ctx, Retention.Microseconds()); err != nil {
-		return fmt.Errorf("outbox: maintain: %w", err)
+	for range maintainCalls {
+		done, err := s.db.Maintain(ctx, Retention.Microseconds())
+		if err != nil {
+			return fmt.Errorf("outbox: maintain: %w", err)
+		}
+		if done.Problems != "" {
+			return fmt.Errorf("outbox: maintain: %s", done.Problems)
+		}
+		if !done.More {
+			break
+		}
 	}
 	return nil
 }
 
+// Backlog counts the events that wait and the dead letters.
+func (s *Store) Backlog(ctx context.Context) (outbox.Backlog, error) {
+	rows, err := s.db.CountBacklog(ctx, outbox.BacklogLimit)
+	if err != nil {
+		return outbox.Backlog{}, fmt.Errorf("outbox: count the backlog: %w", err)
+	}
+	var b outbox.Backlog
+	for _, r := range rows { // one
+		b = outbox.Backlog{Pending: int(r.Pending), Oldest: time.Duration(r.OldestUs) * time.Microsecond, Dead: int(r.Dead)}
+	}
+	return b, nil
+}
+
 // Join implements outbox.Membership.
 func (s *Store) Join(ctx context.Context, relay outbox.ID, lease time.Duration) error {
+	d, err := s.db.InspectDatabase(ctx)
+	if err == nil {
+		err = refusal(d)
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: join: %w", err)
+	}
 	if err := s.db.InsertShards(ctx, Shards); err != nil {
 		return fmt.Errorf("outbox: add shards: %w", err)
 	}
@@ -58,6 +90,43 @@ func (s *Store) Join(ctx context.Context, relay outbox.ID, lease time.Duration) 
 		return fmt.Errorf("outbox: join: %w", err)
 	}
 	return nil
+}
+
+// refusal says why a relay cannot work on a database, or nil.
+func refusal(d *outboxdb.InspectDatabaseRow) error {
+	const oldest = 140000
+	switch {
+	case d.Service == "":
+		return fmt.Errorf("the row of outbox_meta is missing, or hidden from the role %q: "+
+			"insert it again as the migration does, with the service %q, or grant SELECT", d.Role, Service)
+	case d.Service != Service:
+		return otherService(d.Service)
+	case d.Version < oldest:
+		return fmt.Errorf("the server's version is %d, and %d (PostgreSQL 14) is the oldest that will do: upgrade it", d.Version, oldest)
+	case d.ServerEncoding != "UTF8":
+		return fmt.Errorf("the database's encoding is %s, which cannot hold every key and header: create it with ENCODING 'UTF8'", d.ServerEncoding)
+	case d.ClientEncoding != "UTF8":
+		return fmt.Errorf("client_encoding is %s, and pgx reads UTF8: "+
+			"take the setting back from the role %q, the database or the connection string", d.ClientEncoding, d.Role)
+	case d.Standby:
+		return fmt.Errorf("the server is a standby, and a relay writes: connect to the primary, such as with target_session_attrs=read-write")
+	case d.ReadOnly:
+		return fmt.Errorf("transactions are read-only, and a relay writes: set default_transaction_read_only to off for the role %q", d.Role)
+	case !d.InOrder:
+		return fmt.Errorf("the sequence outbox_seq would hand out numbers that are not in order, and events would be lost: " +
+			"ALTER SEQUENCE … CACHE 1 INCREMENT BY 1 NO CYCLE, then restart the applications that enqueue")
+	case d.Hidden != "":
+		return fmt.Errorf("row-level security hides every row of %s from the role %q: "+
+			"create a policy for the role that allows SELECT, UPDATE and DELETE", d.Hidden, d.Role)
+	}
+	return nil
+}
+
+// otherService says that the tables belong to another service.
+func otherService(owner string) error {
+	return fmt.Errorf("the tables belong to the service %q, and this is %q: give each service tables of its own, "+
+		"by database.schema or database.prefix in its catalogue and a migration; if the service was renamed, "+
+		"UPDATE outbox_meta SET service", owner, Service)
 }
 
 // Renew implements outbox.Membership.
@@ -379,17 +448,19 @@ func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
 // Claim implements inbox.Store.
 func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event outbox.ID) (inbox.Claim, error) {
 	db := s.db.WithTx(tx)
-	n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{Consumer: consumer, EventID: pgUUID(event)})
+	n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{Consumer: consumer, EventID: pgUUID(event), Service: Service})
 	if err != nil {
 		return 0, fmt.Errorf("inbox: claim: %w", err)
 	}
 	if n == 1 {
 		return inbox.Fresh, nil
 	}
-	c, err := db.ClaimEvent(ctx, outboxdb.ClaimEventParams{Consumer: consumer, EventID: pgUUID(event)})
+	c, err := db.ClaimEvent(ctx, outboxdb.ClaimEventParams{Consumer: consumer, EventID: pgUUID(event), Service: Service})
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("inbox: claim: %w", err)
+	case c.Service != Service:
+		return 0, fmt.Errorf("inbox: claim: %w", otherService(c.Service))
 	case !c.Locked:
 		return inbox.InFlight, nil
 	case c.Fresh:

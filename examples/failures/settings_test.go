@@ -1,0 +1,103 @@
+package failures_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// TestSettingsOfTheDatabaseChangeNoValue: in text modes a value is read as the server writes it, and settings decide how. Every mode of
+// pgx's publishes, retries, buries, lists, replays and claims what was enqueued, as it was enqueued.
+func TestSettingsOfTheDatabaseChangeNoValue(t *testing.T) {
+	t.Parallel()
+	modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol}
+	for _, mode := range modes {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, setting := range [][2]string{
+				{"bytea_output", "escape"}, {"DateStyle", "German, DMY"}, {"IntervalStyle", "sql_standard"}, {"TimeZone", "Asia/Kathmandu"},
+				{"extra_float_digits", "-15"}, {"array_nulls", "off"}, {"quote_all_identifiers", "on"}, {"default_transaction_deferrable", "on"},
+			} {
+				w.setting(setting[0], setting[1])
+			}
+			w.pool = connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+			w.store = events.NewStore(w.pool)
+			w.roundTrip()
+		})
+	}
+}
+
+// roundTrip takes an event with a hostile key through every method of the store that returns or takes values.
+func (w *world) roundTrip() {
+	w.Helper()
+	key := `\x41 \\ é ' "`
+	before := time.UnixMicro(query[int64](w, `SELECT (extract(epoch FROM now()) * 1000000)::bigint`))
+	list := append(manyThings(20), thing(key, 7)) // by COPY
+	w.enqueue(list...)
+	ids := w.enqueue(thing(key, 8))
+	recording := &outboxtest.RecordingPublisher{}
+	refusing := publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+		if m.ID == ids[0] {
+			return outbox.Permanent(errors.New("refused"))
+		}
+		return recording.Publish(ctx, m)
+	})
+	w.relayTo(refusing)
+	w.equal("published", len(recording.Messages()), 21)
+	letters, err := w.store.ListDead(w.Context(), 10)
+	w.must(err)
+	w.equal("dead letters", len(letters), 1)
+	w.equal("its key", letters[0].Key, key)
+	if age := letters[0].CreatedAt.Sub(before); age < 0 || age > time.Hour {
+		w.Errorf("it was created %v after the test began", age)
+	}
+	n, err := w.store.Replay(w.Context(), ids...)
+	w.must(err)
+	w.equal("replayed", n, 1)
+	w.relayTo(recording)
+	same := 0
+	for _, m := range recording.Messages() {
+		var e struct{ Entity string }
+		w.must(json.Unmarshal(m.Payload, &e))
+		w.equal("entity", e.Entity, m.Key)
+		if m.Key == key {
+			same++
+		}
+	}
+	w.equal("events with the key", same, 2)
+	w.must(w.store.Maintain(w.Context()))
+	b, err := w.store.Backlog(w.Context())
+	w.must(err)
+	w.equal("backlog", b, outbox.Backlog{})
+	for _, want := range []inbox.Claim{inbox.Fresh, inbox.Duplicate} {
+		w.must(w.store.InTx(w.Context(), func(tx pgx.Tx) error {
+			claim, err := w.store.Claim(w.Context(), tx, "witness", ids[0])
+			w.must(err)
+			w.equal("claim", claim, want)
+			_, err = w.store.Redispatch(w.Context(), tx, ids[0])
+			return err
+		}))
+	}
+}
+
+// relayTo publishes all that is pending, once.
+func (w *world) relayTo(p outbox.Publisher) {
+	w.Helper()
+	relay, err := outbox.NewRelay(w.store, p, quick())
+	w.must(err)
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	_, err = relay.RunOnce(ctx)
+	w.must(err)
+}
