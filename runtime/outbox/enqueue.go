@@ -116,14 +116,14 @@ func checkVersions(versions []Event) error {
 	if len(versions) == 0 {
 		return &EventError{Err: errors.New("no version of the event is given")}
 	}
-	first, key, seen := versions[0].EventType(), versions[0].EventKey(), map[int]bool{}
-	for _, e := range versions {
+	first, key := versions[0].EventType(), versions[0].EventKey()
+	for i, e := range versions[1:] {
 		t := e.EventType()
 		var problem string
 		switch {
 		case t.Name != first.Name:
 			problem = "another event than " + first.String() + ": they are no versions of one fact"
-		case seen[t.Version]:
+		case slices.ContainsFunc(versions[:i+1], func(e Event) bool { return e.EventType().Version == t.Version }):
 			problem = "the version is given twice"
 		case e.EventKey() != key:
 			problem = "another key than that of " + first.String() + ": they are no versions of one fact"
@@ -131,7 +131,6 @@ func checkVersions(versions []Event) error {
 		if problem != "" {
 			return &EventError{Type: t.String(), Err: errors.New(problem)}
 		}
-		seen[t.Version] = true
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package events
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,20 +21,23 @@ import (
 
 // Store is the outbox and the inbox in PostgreSQL, for the relay and the consumers.
 type Store struct {
-	pool *pgxpool.Pool
-	db   *outboxdb.Queries
+	pool     *pgxpool.Pool
+	db       *outboxdb.Queries
+	handlers chan struct{} // one element for each handler's transaction
 }
 
 var (
 	_ outbox.Store        = (*Store)(nil)
 	_ outbox.Listener     = (*Store)(nil)
-	_ outbox.Resetter     = (*Store)(nil)
 	_ inbox.Store[pgx.Tx] = (*Store)(nil)
+	_ inbox.Recaller      = (*Store)(nil)
 )
 
-// NewStore returns a store on pool, which remains the caller's to close.
+// NewStore returns a store on pool, which remains the caller's to close. Consumers' handlers use at most all
+// connections but one, or the only one: use one store for all consumers of a pool.
 func NewStore(pool *pgxpool.Pool) *Store {
-	return &Store{pool: pool, db: outboxdb.New(planned{pool})}
+	handlers := max(1, pool.Config().MaxConns-1)
+	return &Store{pool: pool, db: outboxdb.New(planned{pool}), handlers: make(chan struct{}, handlers)}
 }
 
 // Doorbell implements outbox.Store.
@@ -76,22 +78,10 @@ func (s *Store) Renew(ctx context.Context, relay outbox.ID, lease time.Duration)
 	return outbox.Census{Relays: int(c.Relays), Shards: int(c.Shards)}, nil
 }
 
-// Check implements outbox.Membership.
-func (s *Store) Check(ctx context.Context, relay outbox.ID) (outbox.Incarnation, error) {
-	r, err := s.db.CheckRelay(ctx, pgUUID(relay))
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return outbox.Incarnation{}, outbox.ErrLeaseLost
-	case err != nil:
-		return outbox.Incarnation{}, fmt.Errorf("outbox: check: %w", err)
-	}
-	return outbox.Incarnation{Table: r.File, LastSeq: r.LastSeq}, nil
-}
-
 // Take implements outbox.Membership.
 func (s *Store) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.Ownership) ([]outbox.Ownership, error) {
-	if err := s.db.ExpireRelays(ctx); err != nil {
-		return nil, fmt.Errorf("outbox: expire relays: %w", err)
+	if err := s.db.DeleteExpiredRelays(ctx); err != nil {
+		return nil, fmt.Errorf("outbox: forget expired relays: %w", err)
 	}
 	shards, _ := ownedColumns(held)
 	rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: pgUUID(relay), Held: shards, Count: int32(n)})
@@ -133,7 +123,7 @@ func (s *Store) Read(ctx context.Context, reads []outbox.ShardRead, known []int6
 		return nil, fmt.Errorf("outbox: read: %w", err)
 	}
 	if !slices.ContainsFunc(rows, func(r *outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
-		return messages(rows), nil
+		return messages(rows)
 	}
 	large, err := s.db.ReadLarge(ctx, outboxdb.ReadLargeParams{
 		Shards: shards, Afters: afters, Limits: limits,
@@ -142,7 +132,7 @@ func (s *Store) Read(ctx context.Context, reads []outbox.ShardRead, known []int6
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read large events: %w", err)
 	}
-	return messages(large), nil
+	return messages(large)
 }
 
 // ReadDue implements outbox.Reader.
@@ -152,7 +142,7 @@ func (s *Store) ReadDue(ctx context.Context, reads []outbox.ShardRead, known []i
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read due events: %w", err)
 	}
-	return messages(rows), nil
+	return messages(rows)
 }
 
 // ReadKeys implements outbox.Reader.
@@ -169,7 +159,7 @@ func (s *Store) ReadKeys(ctx context.Context, keys []outbox.KeyRead) ([]outbox.M
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read keys: %w", err)
 	}
-	return messages(rows), nil
+	return messages(rows)
 }
 
 // Mark implements outbox.Reader.
@@ -251,10 +241,12 @@ func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, e
 	letters := make([]outbox.DeadLetter, len(rows))
 	for i, r := range rows {
 		letters[i].Error, letters[i].DiedAt = r.LastError, r.DiedAt
-		fillMessage(&letters[i].Message, outboxdb.ReadShardsRow{
+		if err := fillMessage(&letters[i].Message, outboxdb.ReadShardsRow{
 			Shard: r.Shard, Seq: r.Seq, ID: r.ID, Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload,
 			ContentType: r.ContentType, Headers: r.Headers, CausationID: r.CausationID, Attempts: r.Attempts, CreatedAt: r.CreatedAt,
-		})
+		}); err != nil {
+			return nil, err
+		}
 	}
 	return letters, nil
 }
@@ -278,102 +270,80 @@ func (s *Store) Discard(ctx context.Context, ids ...outbox.ID) (int, error) {
 	return int(n), nil
 }
 
-// A listener proves every listenInterval that it hears, and has listenTimeout for it.
-const (
-	listenInterval = 10 * time.Second
-	listenTimeout  = 5 * time.Second
-)
-
-// Listen implements outbox.Listener, on a connection that leaves the pool. From time to time it sends itself a
-// notification through the pool: if that does not arrive, the connection is dead, or a pooler stands in between.
+// Listen implements outbox.Listener, on a connection that leaves the pool.
 func (s *Store) Listen(ctx context.Context, ready, ring func()) error {
 	acquired, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
 	}
 	conn := acquired.Hijack()
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenTimeout)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}()
-	if err := s.startListening(ctx, conn, ring); err != nil {
-		return err
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return fmt.Errorf("outbox: listen: %w", err)
 	}
+	ready()
 	for {
-		ready()
-		interval, cancel := context.WithTimeout(ctx, listenInterval)
-		err := hear(interval, conn, "", ring)
-		cancel()
-		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
 			return fmt.Errorf("outbox: listen: %w", err)
 		}
-		if err := s.hearProbe(ctx, conn, ring); err != nil {
-			return err
-		}
-	}
-}
-
-func (s *Store) startListening(ctx context.Context, conn *pgx.Conn, ring func()) error {
-	bounded, cancel := context.WithTimeout(ctx, listenTimeout)
-	defer cancel()
-	if _, err := conn.Exec(bounded, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-		return fmt.Errorf("outbox: listen: %w", err)
-	}
-	return s.hearProbe(ctx, conn, ring)
-}
-
-// hearProbe sends a notification through the pool and waits until conn has received it.
-func (s *Store) hearProbe(ctx context.Context, conn *pgx.Conn, ring func()) error {
-	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
-	defer cancel()
-	probe := rand.Text()
-	if err := s.db.RingDoorbell(ctx, outboxdb.RingDoorbellParams{Channel: channel, Message: probe}); err != nil {
-		return fmt.Errorf("outbox: listen: %w", err)
-	}
-	if err := hear(ctx, conn, probe, ring); err != nil {
-		return fmt.Errorf("outbox: listen: a notification was sent and did not arrive: %w", err)
-	}
-	return nil
-}
-
-// hear rings for each notification without a message, until it has received probe or ctx ends.
-func hear(ctx context.Context, conn *pgx.Conn, probe string, ring func()) error {
-	for {
-		n, err := conn.WaitForNotification(ctx)
-		switch {
-		case err != nil:
-			return err
-		case n.Payload == "":
-			ring()
-		case n.Payload == probe:
-			return nil
-		}
+		ring()
 	}
 }
 
 // Notify implements outbox.Listener.
 func (s *Store) Notify(ctx context.Context) error {
-	if err := s.db.RingDoorbell(ctx, outboxdb.RingDoorbellParams{Channel: channel}); err != nil {
+	if err := s.db.RingDoorbell(ctx, channel); err != nil {
 		return fmt.Errorf("outbox: notify: %w", err)
 	}
 	return nil
 }
 
-// Reset implements outbox.Resetter.
-func (s *Store) Reset() { s.pool.Reset() }
+// handlerTx are the options of a handler's transaction. A handler that ends it and begins another one loses
+// the savepoint, and cannot commit what it did without the record of the event.
+var handlerTx = pgx.TxOptions{
+	BeginQuery:  "BEGIN ISOLATION LEVEL READ COMMITTED; SAVEPOINT outboxgen_handler",
+	CommitQuery: "RELEASE SAVEPOINT outboxgen_handler; COMMIT",
+}
 
-// InTx implements inbox.Store.
+const noSuchSavepoint = "3B001"
+
+// InTx implements inbox.Store. It leaves one connection of the pool to others, so that handlers that use the
+// pool beside their transaction do not wait for each other.
 func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	select {
+	case s.handlers <- struct{}{}:
+		defer func() { <-s.handlers }()
+	case <-ctx.Done():
+		return fmt.Errorf("inbox: wait for a connection: %w", ctx.Err())
+	}
+	handled := false
+	err := pgx.BeginTxFunc(ctx, s.pool, handlerTx, func(tx pgx.Tx) error {
 		if err := f(tx); err != nil {
 			return err
 		}
-		if tx.Conn().PgConn().TxStatus() == 'I' {
+		switch tx.Conn().PgConn().TxStatus() {
+		case 'I':
 			return inbox.ErrTxEnded
+		case 'E':
+			return pgx.ErrTxCommitRollback
 		}
+		handled = true
 		return nil
 	})
+	var refused *pgconn.PgError
+	if handled && (errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &refused) && refused.Code == noSuchSavepoint) {
+		return inbox.ErrTxEnded
+	}
+	return err
+}
+
+// Handled implements inbox.Recaller.
+func (s *Store) Handled(ctx context.Context, consumer string, event outbox.ID) (bool, error) {
+	handled, err := s.db.IsHandled(ctx, outboxdb.IsHandledParams{Consumer: consumer, EventID: pgUUID(event)})
+	if err != nil {
+		return false, fmt.Errorf("inbox: recall: %w", err)
+	}
+	return handled, nil
 }
 
 // Claim implements inbox.Store.
@@ -479,23 +449,29 @@ func (r *plannedRows) Err() error {
 }
 
 // fillMessage makes of m what the relay makes of a row. The four reading queries return the same columns.
-func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) {
+func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) error {
 	*m = outbox.Message{
 		Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
 		CreatedAt: r.CreatedAt, Attempts: r.Attempts, Begun: r.Begun, Waiting: r.Waiting,
 		Source: Service, ID: r.ID.Bytes, CausationID: r.CausationID.Bytes, Position: outbox.Position{Shard: r.Shard, Seq: r.Seq},
 	}
-	if r.Headers != nil && json.Unmarshal(r.Headers, &m.Headers) != nil {
-		m.Headers, m.Unreadable = nil, errors.New("its headers are not a JSON object of strings")
+	if r.Headers == nil {
+		return nil
 	}
+	if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
+		return fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
+	}
+	return nil
 }
 
-func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) []outbox.Message {
+func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) ([]outbox.Message, error) {
 	out := make([]outbox.Message, len(rows))
 	for i, r := range rows {
-		fillMessage(&out[i], outboxdb.ReadShardsRow(*r))
+		if err := fillMessage(&out[i], outboxdb.ReadShardsRow(*r)); err != nil {
+			return nil, err
+		}
 	}
-	return out
+	return out, nil
 }
 
 // ownedColumns returns slices that are not nil, since nil is NULL in SQL.
@@ -524,6 +500,48 @@ func texts(ids []outbox.ID) []string {
 		list[i] = id.String()
 	}
 	return list
+}
+
+// Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx
+// commits. On an error nothing was recorded; unless it is an *outbox.EventError, tx must be rolled back.
+func Enqueue(ctx context.Context, tx pgx.Tx, events ...outbox.Event) ([]outbox.ID, error) {
+	rows, err := outbox.Encode(ctx, Shards, events)
+	if err != nil {
+		return nil, err
+	}
+	if err := insert(ctx, tx, rows); err != nil {
+		return nil, fmt.Errorf("outbox: enqueue: %w", err)
+	}
+	doorbell.Ring()
+	return outbox.IDs(rows), nil
+}
+
+// EnqueueVersions records versions of one fact in the outbox as part of tx: events of one name and key, each in
+// another version. They share an id, so that a consumer that handles several of them applies one, the first that
+// comes.
+func EnqueueVersions(ctx context.Context, tx pgx.Tx, versions []outbox.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
+	if err != nil {
+		return outbox.ID{}, err
+	}
+	if err := insert(ctx, tx, rows); err != nil {
+		return outbox.ID{}, fmt.Errorf("outbox: enqueue: %w", err)
+	}
+	doorbell.Ring()
+	return rows[0].ID, nil
+}
+
+// QueueVersions adds what EnqueueVersions does to batch, which must be sent within a transaction.
+func QueueVersions(ctx context.Context, batch *pgx.Batch, versions []outbox.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
+	if err != nil {
+		return outbox.ID{}, err
+	}
+	for _, r := range rows {
+		queue(batch, r)
+	}
+	doorbell.Ring()
+	return rows[0].ID, nil
 }
 
 // insert adds rows to the outbox as part of tx: a few by INSERT, many by COPY.
