@@ -10,6 +10,26 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const CheckRelay = `-- name: CheckRelay :one
+SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass), 0)::bigint AS last_seq,
+       COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0)::bigint AS file
+FROM "outbox_relay" WHERE relay = $1 AND NOT expired
+`
+
+type CheckRelayRow struct {
+	LastSeq int64
+	File    int64
+}
+
+// No row: the relay is not registered any more. A relay that remembers a later seq, or another table, knows that the database has gone back in time,
+// or that a backup was restored.
+func (q *Queries) CheckRelay(ctx context.Context, relay pgtype.UUID) (*CheckRelayRow, error) {
+	row := q.db.QueryRow(ctx, CheckRelay, relay)
+	var i CheckRelayRow
+	err := row.Scan(&i.LastSeq, &i.File)
+	return &i, err
+}
+
 const ClaimEvent = `-- name: ClaimEvent :one
 WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended(($1::uuid)::text || ($2::text), 1400582460939333212)) AS locked
@@ -74,7 +94,7 @@ type CopyEventsParams struct {
 }
 
 const CountRelaysAndShards = `-- name: CountRelaysAndShards :one
-SELECT (SELECT count(*) FROM "outbox_relay" r WHERE r.expires_at > clock_timestamp()) AS relays,
+SELECT (SELECT count(*) FROM "outbox_relay" r WHERE r.expires_at > clock_timestamp() AND NOT r.expired) AS relays,
        (SELECT count(*) FROM "outbox_shard") AS shards
 `
 
@@ -93,7 +113,7 @@ func (q *Queries) CountRelaysAndShards(ctx context.Context) (*CountRelaysAndShar
 const DeleteEvents = `-- name: DeleteEvents :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = $2::uuid
+    WHERE s.relay = $2::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $2::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest($3::integer[]), unnest($4::bigint[]))
     FOR SHARE
 )
@@ -121,16 +141,6 @@ func (q *Queries) DeleteEvents(ctx context.Context, arg DeleteEventsParams) (int
 	return result.RowsAffected(), nil
 }
 
-const DeleteExpiredRelays = `-- name: DeleteExpiredRelays :exec
-DELETE FROM "outbox_relay" WHERE relay IN (
-    SELECT e.relay FROM "outbox_relay" e WHERE e.expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED)
-`
-
-func (q *Queries) DeleteExpiredRelays(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, DeleteExpiredRelays)
-	return err
-}
-
 const DiscardDead = `-- name: DiscardDead :execrows
 DELETE FROM "outbox_dead" WHERE id = ANY (($1::text[])::uuid[])
 `
@@ -141,6 +151,22 @@ func (q *Queries) DiscardDead(ctx context.Context, ids []string) (int64, error) 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const ExpireRelays = `-- name: ExpireRelays :exec
+WITH forgotten AS (
+    DELETE FROM "outbox_relay" e
+    WHERE e.expired AND NOT EXISTS (SELECT FROM "outbox_shard" s WHERE s.relay = e.relay)
+)
+UPDATE "outbox_relay" SET expired = true WHERE relay IN (
+    SELECT e.relay FROM "outbox_relay" e WHERE e.expires_at <= clock_timestamp() AND NOT e.expired FOR UPDATE SKIP LOCKED)
+`
+
+// A relay whose lease has ended stays as expired until others have its shards: so they know that it may have been killed by an event. An owner without a row
+// at all was forgotten by the database, which is no event's fault.
+func (q *Queries) ExpireRelays(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, ExpireRelays)
+	return err
 }
 
 const InsertEvent = `-- name: InsertEvent :exec
@@ -326,7 +352,7 @@ func (q *Queries) MarkSequence(ctx context.Context) (*MarkSequenceRow, error) {
 const MoveEventsToDead = `-- name: MoveEventsToDead :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard FROM "outbox_shard" s
-    WHERE s.relay = $1::uuid
+    WHERE s.relay = $1::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $1::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest($2::integer[]), unnest($3::bigint[]))
     FOR SHARE
 ), r AS (
@@ -371,7 +397,7 @@ func (q *Queries) MoveEventsToDead(ctx context.Context, arg MoveEventsToDeadPara
 const MoveEventsToSent = `-- name: MoveEventsToSent :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = $1::uuid
+    WHERE s.relay = $1::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $1::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest($2::integer[]), unnest($3::bigint[]))
     FOR SHARE
 ), sent AS (
@@ -781,7 +807,7 @@ func (q *Queries) ReleaseShards(ctx context.Context, arg ReleaseShardsParams) er
 
 const RenewRelay = `-- name: RenewRelay :execrows
 UPDATE "outbox_relay" SET expires_at = clock_timestamp() + ($1::bigint) * interval '1 microsecond'
-WHERE relay = $2 AND expires_at > clock_timestamp()
+WHERE relay = $2 AND NOT expired AND expires_at > clock_timestamp()
 `
 
 type RenewRelayParams struct {
@@ -814,7 +840,7 @@ func (q *Queries) ReplayDead(ctx context.Context, ids []string) (int64, error) {
 const RetryEvents = `-- name: RetryEvents :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = $2::uuid
+    WHERE s.relay = $2::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $2::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest($3::integer[]), unnest($4::bigint[]))
     FOR SHARE
 ), r AS (
@@ -860,27 +886,34 @@ func (q *Queries) RetryEvents(ctx context.Context, arg RetryEventsParams) (int64
 }
 
 const RingDoorbell = `-- name: RingDoorbell :exec
-SELECT pg_notify($1::text, ''), set_config('synchronous_commit', 'off', true)
+SELECT pg_notify($1::text, $2::text), set_config('synchronous_commit', 'off', true)
 `
 
-func (q *Queries) RingDoorbell(ctx context.Context, channel string) error {
-	_, err := q.db.Exec(ctx, RingDoorbell, channel)
+type RingDoorbellParams struct {
+	Channel string
+	Message string
+}
+
+func (q *Queries) RingDoorbell(ctx context.Context, arg RingDoorbellParams) error {
+	_, err := q.db.Exec(ctx, RingDoorbell, arg.Channel, arg.Message)
 	return err
 }
 
 const TakeShards = `-- name: TakeShards :many
 WITH free AS MATERIALIZED (
-    SELECT f.shard, f.fence, f.relay FROM "outbox_shard" f
+    SELECT f.shard, f.fence, f.relay,
+           EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay AND r.expired) AS suspect
+    FROM "outbox_shard" f
     WHERE (f.relay IS NULL OR f.relay = $1::uuid
-           OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay))
+           OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay AND NOT r.expired))
       AND (f.shard = ANY ($2::integer[])) IS NOT TRUE
 ), locked AS MATERIALIZED (
-    SELECT l.shard, free.relay FROM free JOIN "outbox_shard" l ON l.shard = free.shard AND l.fence = free.fence
+    SELECT l.shard, free.suspect FROM free JOIN "outbox_shard" l ON l.shard = free.shard AND l.fence = free.fence
     ORDER BY l.shard LIMIT $3::integer FOR UPDATE OF l SKIP LOCKED
 )
 UPDATE "outbox_shard" s SET relay = $1::uuid, fence = s.fence + 1
 FROM locked WHERE s.shard = locked.shard
-RETURNING s.shard, s.fence, COALESCE(locked.relay <> $1::uuid, false)::boolean AS suspect
+RETURNING s.shard, s.fence, locked.suspect::boolean AS suspect
 `
 
 type TakeShardsParams struct {
@@ -895,7 +928,7 @@ type TakeShardsRow struct {
 	Suspect bool
 }
 
-// An owner without a row is gone: whoever deletes the row has seen that the lease had ended, and locked it. A shard that has changed
+// An owner that is expired, or has no row, is gone: whoever marks it as expired has seen that its lease had ended, and locked it. A shard that has changed
 // hands since the statement began has another fence, and is left alone: its owner's row might not be visible yet.
 func (q *Queries) TakeShards(ctx context.Context, arg TakeShardsParams) ([]*TakeShardsRow, error) {
 	rows, err := q.db.Query(ctx, TakeShards, arg.Relay, arg.Held, arg.Count)

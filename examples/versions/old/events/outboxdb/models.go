@@ -55,6 +55,7 @@ type OutboxDead struct {
 type OutboxRelay struct {
 	Relay     pgtype.UUID
 	ExpiresAt time.Time
+	Expired   bool
 }
 
 type OutboxSent struct {

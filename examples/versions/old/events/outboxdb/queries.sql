@@ -23,31 +23,46 @@ INSERT INTO "outbox_shard" (shard) SELECT generate_series(0, (@shards::integer) 
 
 -- name: RenewRelay :execrows
 UPDATE "outbox_relay" SET expires_at = clock_timestamp() + (@lease_us::bigint) * interval '1 microsecond'
-WHERE relay = @relay AND expires_at > clock_timestamp();
+WHERE relay = @relay AND NOT expired AND expires_at > clock_timestamp();
 
--- name: DeleteExpiredRelays :exec
-DELETE FROM "outbox_relay" WHERE relay IN (
-    SELECT e.relay FROM "outbox_relay" e WHERE e.expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED);
+-- name: CheckRelay :one
+-- No row: the relay is not registered any more. A relay that remembers a later seq, or another table, knows that the database has gone back in time,
+-- or that a backup was restored.
+SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass), 0)::bigint AS last_seq,
+       COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0)::bigint AS file
+FROM "outbox_relay" WHERE relay = @relay AND NOT expired;
+
+-- name: ExpireRelays :exec
+-- A relay whose lease has ended stays as expired until others have its shards: so they know that it may have been killed by an event. An owner without a row
+-- at all was forgotten by the database, which is no event's fault.
+WITH forgotten AS (
+    DELETE FROM "outbox_relay" e
+    WHERE e.expired AND NOT EXISTS (SELECT FROM "outbox_shard" s WHERE s.relay = e.relay)
+)
+UPDATE "outbox_relay" SET expired = true WHERE relay IN (
+    SELECT e.relay FROM "outbox_relay" e WHERE e.expires_at <= clock_timestamp() AND NOT e.expired FOR UPDATE SKIP LOCKED);
 
 -- name: CountRelaysAndShards :one
-SELECT (SELECT count(*) FROM "outbox_relay" r WHERE r.expires_at > clock_timestamp()) AS relays,
+SELECT (SELECT count(*) FROM "outbox_relay" r WHERE r.expires_at > clock_timestamp() AND NOT r.expired) AS relays,
        (SELECT count(*) FROM "outbox_shard") AS shards;
 
 -- name: TakeShards :many
--- An owner without a row is gone: whoever deletes the row has seen that the lease had ended, and locked it. A shard that has changed
+-- An owner that is expired, or has no row, is gone: whoever marks it as expired has seen that its lease had ended, and locked it. A shard that has changed
 -- hands since the statement began has another fence, and is left alone: its owner's row might not be visible yet.
 WITH free AS MATERIALIZED (
-    SELECT f.shard, f.fence, f.relay FROM "outbox_shard" f
+    SELECT f.shard, f.fence, f.relay,
+           EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay AND r.expired) AS suspect
+    FROM "outbox_shard" f
     WHERE (f.relay IS NULL OR f.relay = @relay::uuid
-           OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay))
+           OR NOT EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay AND NOT r.expired))
       AND (f.shard = ANY (@held::integer[])) IS NOT TRUE
 ), locked AS MATERIALIZED (
-    SELECT l.shard, free.relay FROM free JOIN "outbox_shard" l ON l.shard = free.shard AND l.fence = free.fence
+    SELECT l.shard, free.suspect FROM free JOIN "outbox_shard" l ON l.shard = free.shard AND l.fence = free.fence
     ORDER BY l.shard LIMIT @count::integer FOR UPDATE OF l SKIP LOCKED
 )
 UPDATE "outbox_shard" s SET relay = @relay::uuid, fence = s.fence + 1
 FROM locked WHERE s.shard = locked.shard
-RETURNING s.shard, s.fence, COALESCE(locked.relay <> @relay::uuid, false)::boolean AS suspect;
+RETURNING s.shard, s.fence, locked.suspect::boolean AS suspect;
 
 -- name: ReleaseShards :exec
 UPDATE "outbox_shard" s SET relay = NULL
@@ -138,7 +153,7 @@ FROM (SELECT pg_current_snapshot() AS snapshot) AS t;
 -- rows the planner believes to be in a table that was empty a minute ago must not matter.
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = @relay::uuid
+    WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
     FOR SHARE
 ), r AS (
@@ -154,7 +169,7 @@ WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM own
 -- name: DeleteEvents :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = @relay::uuid
+    WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
     FOR SHARE
 )
@@ -164,7 +179,7 @@ WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM own
 -- name: MoveEventsToSent :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = @relay::uuid
+    WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
     FOR SHARE
 ), sent AS (
@@ -179,7 +194,7 @@ SELECT shard, seq, id, type, version, topic, key, payload, content_type, headers
 -- name: MoveEventsToDead :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard FROM "outbox_shard" s
-    WHERE s.relay = @relay::uuid
+    WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
     FOR SHARE
 ), r AS (
@@ -215,7 +230,7 @@ DELETE FROM "outbox_dead" WHERE id = ANY ((@ids::text[])::uuid[]);
 SELECT "outbox_maintain"((@retention_us::bigint) * interval '1 microsecond');
 
 -- name: RingDoorbell :exec
-SELECT pg_notify(@channel::text, ''), set_config('synchronous_commit', 'off', true);
+SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);
 
 -- name: ClaimFresh :execrows
 -- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.

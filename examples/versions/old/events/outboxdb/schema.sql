@@ -27,10 +27,12 @@ CREATE INDEX "outbox_read" ON "outbox" (shard, seq);
 CREATE INDEX "outbox_retry" ON "outbox" (shard, available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX "outbox_causation" ON "outbox" (causation_id) WHERE causation_id IS NOT NULL;
 
--- A relay that is alive, and until when.
-CREATE TABLE "outbox_relay" (
+-- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
+-- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
+CREATE UNLOGGED TABLE "outbox_relay" (
     relay      uuid        PRIMARY KEY,
-    expires_at timestamptz NOT NULL
+    expires_at timestamptz NOT NULL,
+    expired    boolean     NOT NULL DEFAULT false -- its lease ended before it was renewed
 );
 
 -- Who owns a shard. The fence grows by one whenever it changes hands.

@@ -4,6 +4,7 @@ package events
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Store struct {
 var (
 	_ outbox.Store        = (*Store)(nil)
 	_ outbox.Listener     = (*Store)(nil)
+	_ outbox.Resetter     = (*Store)(nil)
 	_ inbox.Store[pgx.Tx] = (*Store)(nil)
 	_ inbox.Recaller      = (*Store)(nil)
 )
@@ -78,10 +80,22 @@ func (s *Store) Renew(ctx context.Context, relay outbox.ID, lease time.Duration)
 	return outbox.Census{Relays: int(c.Relays), Shards: int(c.Shards)}, nil
 }
 
+// Check implements outbox.Membership.
+func (s *Store) Check(ctx context.Context, relay outbox.ID) (outbox.Incarnation, error) {
+	r, err := s.db.CheckRelay(ctx, pgUUID(relay))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return outbox.Incarnation{}, outbox.ErrLeaseLost
+	case err != nil:
+		return outbox.Incarnation{}, fmt.Errorf("outbox: check: %w", err)
+	}
+	return outbox.Incarnation{Table: r.File, LastSeq: r.LastSeq}, nil
+}
+
 // Take implements outbox.Membership.
 func (s *Store) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.Ownership) ([]outbox.Ownership, error) {
-	if err := s.db.DeleteExpiredRelays(ctx); err != nil {
-		return nil, fmt.Errorf("outbox: forget expired relays: %w", err)
+	if err := s.db.ExpireRelays(ctx); err != nil {
+		return nil, fmt.Errorf("outbox: expire relays: %w", err)
 	}
 	shards, _ := ownedColumns(held)
 	rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: pgUUID(relay), Held: shards, Count: int32(n)})
@@ -123,7 +137,7 @@ func (s *Store) Read(ctx context.Context, reads []outbox.ShardRead, known []int6
 		return nil, fmt.Errorf("outbox: read: %w", err)
 	}
 	if !slices.ContainsFunc(rows, func(r *outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
-		return messages(rows)
+		return messages(rows), nil
 	}
 	large, err := s.db.ReadLarge(ctx, outboxdb.ReadLargeParams{
 		Shards: shards, Afters: afters, Limits: limits,
@@ -132,7 +146,7 @@ func (s *Store) Read(ctx context.Context, reads []outbox.ShardRead, known []int6
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read large events: %w", err)
 	}
-	return messages(large)
+	return messages(large), nil
 }
 
 // ReadDue implements outbox.Reader.
@@ -142,7 +156,7 @@ func (s *Store) ReadDue(ctx context.Context, reads []outbox.ShardRead, known []i
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read due events: %w", err)
 	}
-	return messages(rows)
+	return messages(rows), nil
 }
 
 // ReadKeys implements outbox.Reader.
@@ -159,7 +173,7 @@ func (s *Store) ReadKeys(ctx context.Context, keys []outbox.KeyRead) ([]outbox.M
 	if err != nil {
 		return nil, fmt.Errorf("outbox: read keys: %w", err)
 	}
-	return messages(rows)
+	return messages(rows), nil
 }
 
 // Mark implements outbox.Reader.
@@ -241,12 +255,10 @@ func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, e
 	letters := make([]outbox.DeadLetter, len(rows))
 	for i, r := range rows {
 		letters[i].Error, letters[i].DiedAt = r.LastError, r.DiedAt
-		if err := fillMessage(&letters[i].Message, outboxdb.ReadShardsRow{
+		fillMessage(&letters[i].Message, outboxdb.ReadShardsRow{
 			Shard: r.Shard, Seq: r.Seq, ID: r.ID, Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload,
 			ContentType: r.ContentType, Headers: r.Headers, CausationID: r.CausationID, Attempts: r.Attempts, CreatedAt: r.CreatedAt,
-		}); err != nil {
-			return nil, err
-		}
+		})
 	}
 	return letters, nil
 }
@@ -270,33 +282,90 @@ func (s *Store) Discard(ctx context.Context, ids ...outbox.ID) (int, error) {
 	return int(n), nil
 }
 
-// Listen implements outbox.Listener, on a connection that leaves the pool.
+// A listener proves every listenInterval that it hears, and has listenTimeout for it.
+const (
+	listenInterval = 10 * time.Second
+	listenTimeout  = 5 * time.Second
+)
+
+// Listen implements outbox.Listener, on a connection that leaves the pool. From time to time it sends itself a
+// notification through the pool: if that does not arrive, the connection is dead, or a pooler stands in between.
 func (s *Store) Listen(ctx context.Context, ready, ring func()) error {
 	acquired, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
 	}
 	conn := acquired.Hijack()
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-		return fmt.Errorf("outbox: listen: %w", err)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenTimeout)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	if err := s.startListening(ctx, conn, ring); err != nil {
+		return err
 	}
-	ready()
 	for {
-		if _, err := conn.WaitForNotification(ctx); err != nil {
+		ready()
+		interval, cancel := context.WithTimeout(ctx, listenInterval)
+		err := hear(interval, conn, "", ring)
+		cancel()
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("outbox: listen: %w", err)
 		}
-		ring()
+		if err := s.hearProbe(ctx, conn, ring); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) startListening(ctx context.Context, conn *pgx.Conn, ring func()) error {
+	bounded, cancel := context.WithTimeout(ctx, listenTimeout)
+	defer cancel()
+	if _, err := conn.Exec(bounded, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return fmt.Errorf("outbox: listen: %w", err)
+	}
+	return s.hearProbe(ctx, conn, ring)
+}
+
+// hearProbe sends a notification through the pool and waits until conn has received it.
+func (s *Store) hearProbe(ctx context.Context, conn *pgx.Conn, ring func()) error {
+	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
+	defer cancel()
+	probe := rand.Text()
+	if err := s.db.RingDoorbell(ctx, outboxdb.RingDoorbellParams{Channel: channel, Message: probe}); err != nil {
+		return fmt.Errorf("outbox: listen: %w", err)
+	}
+	if err := hear(ctx, conn, probe, ring); err != nil {
+		return fmt.Errorf("outbox: listen: a notification was sent and did not arrive: %w", err)
+	}
+	return nil
+}
+
+// hear rings for each notification without a message, until it has received probe or ctx ends.
+func hear(ctx context.Context, conn *pgx.Conn, probe string, ring func()) error {
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		switch {
+		case err != nil:
+			return err
+		case n.Payload == "":
+			ring()
+		case n.Payload == probe:
+			return nil
+		}
 	}
 }
 
 // Notify implements outbox.Listener.
 func (s *Store) Notify(ctx context.Context) error {
-	if err := s.db.RingDoorbell(ctx, channel); err != nil {
+	if err := s.db.RingDoorbell(ctx, outboxdb.RingDoorbellParams{Channel: channel}); err != nil {
 		return fmt.Errorf("outbox: notify: %w", err)
 	}
 	return nil
 }
+
+// Reset implements outbox.Resetter.
+func (s *Store) Reset() { s.pool.Reset() }
 
 // handlerTx are the options of a handler's transaction. A handler that ends it and begins another one loses
 // the savepoint, and cannot commit what it did without the record of the event.
@@ -449,29 +518,23 @@ func (r *plannedRows) Err() error {
 }
 
 // fillMessage makes of m what the relay makes of a row. The four reading queries return the same columns.
-func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) error {
+func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) {
 	*m = outbox.Message{
 		Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
 		CreatedAt: r.CreatedAt, Attempts: r.Attempts, Begun: r.Begun, Waiting: r.Waiting,
 		Source: Service, ID: r.ID.Bytes, CausationID: r.CausationID.Bytes, Position: outbox.Position{Shard: r.Shard, Seq: r.Seq},
 	}
-	if r.Headers == nil {
-		return nil
+	if r.Headers != nil && json.Unmarshal(r.Headers, &m.Headers) != nil {
+		m.Headers, m.Unreadable = nil, errors.New("its headers are not a JSON object of strings")
 	}
-	if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
-		return fmt.Errorf("outbox: the headers of event %s are not a JSON object of strings", m.ID)
-	}
-	return nil
 }
 
-func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) ([]outbox.Message, error) {
+func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) []outbox.Message {
 	out := make([]outbox.Message, len(rows))
 	for i, r := range rows {
-		if err := fillMessage(&out[i], outboxdb.ReadShardsRow(*r)); err != nil {
-			return nil, err
-		}
+		fillMessage(&out[i], outboxdb.ReadShardsRow(*r))
 	}
-	return out, nil
+	return out
 }
 
 // ownedColumns returns slices that are not nil, since nil is NULL in SQL.
