@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	orders   = 150 // for each step of a test
+	orders   = 100 // for each step of a test
 	patience = 60 * time.Second
 )
 
