@@ -7,11 +7,8 @@
 package events
 
 import (
-	"context"
-	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
@@ -32,39 +29,3 @@ const (
 
 // doorbell is rung by every enqueue in this process.
 var doorbell outbox.Doorbell
-
-// Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx
-// commits. On an error nothing was recorded; where the database has refused, tx must be rolled back.
-func Enqueue(ctx context.Context, tx pgx.Tx, events ...outbox.Event) ([]outbox.ID, error) {
-	return enqueue(ctx, tx, events)
-}
-
-func enqueue(ctx context.Context, tx pgx.Tx, events []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID, error) {
-	rows, err := outbox.Encode(ctx, Shards, events, opts...)
-	if err != nil {
-		return nil, err
-	}
-	if err := insert(ctx, tx, rows); err != nil {
-		return nil, fmt.Errorf("outbox: enqueue: %w", err)
-	}
-	doorbell.Ring()
-	return outbox.IDs(rows), nil
-}
-
-func enqueueOne(ctx context.Context, tx pgx.Tx, e outbox.Event, opts []outbox.EnqueueOption) (outbox.ID, error) {
-	ids, err := enqueue(ctx, tx, []outbox.Event{e}, opts...)
-	if err != nil {
-		return outbox.ID{}, err
-	}
-	return ids[0], nil
-}
-
-func queueOne(ctx context.Context, batch *pgx.Batch, e outbox.Event, opts []outbox.EnqueueOption) (outbox.ID, error) {
-	rows, err := outbox.Encode(ctx, Shards, []outbox.Event{e}, opts...)
-	if err != nil {
-		return outbox.ID{}, err
-	}
-	queue(batch, rows[0])
-	doorbell.Ring()
-	return rows[0].ID, nil
-}

@@ -10,7 +10,9 @@ import (
 // What generated code calls its own things. Emitters take no other exported names, so that a collision is found here.
 
 // fixedNames are in every generated package.
-var fixedNames = []string{"Enqueue", "Queue", "Store", "NewStore", "Service", "Shards", "Retention", "Notify", "Doorbell"}
+var fixedNames = []string{
+	"Enqueue", "EnqueueVersions", "Queue", "QueueVersions", "Store", "NewStore", "Service", "Shards", "Retention", "Notify", "Doorbell",
+}
 
 // methodNames are those of generated structs, which no field can share.
 var methodNames = []string{"EventType", "EventKey", "Validate", "LogValue", "MarshalJSON", "UnmarshalJSON"}

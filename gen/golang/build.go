@@ -71,22 +71,6 @@ func txParam() *jen.Statement { return jen.Id("tx").Add(txType()) }
 //	(int, error)
 func results(types ...jen.Code) *jen.Statement { return jen.Params(types...) }
 
-// failure makes what an error becomes on its way to the caller:
-//
-//	fmt.Errorf("outbox: enqueue: %w", err)
-func failure(doing string) *jen.Statement {
-	return jen.Qual("fmt", "Errorf").Call(jen.Lit(doing+": %w"), jen.Err())
-}
-
-// ifFailed makes:
-//
-//	if err != nil {
-//		return zero, …, result
-//	}
-func ifFailed(result jen.Code, zeros ...jen.Code) *jen.Statement {
-	return jen.If(jen.Err().Op("!=").Nil()).Block(jen.Return(append(zeros, result)...))
-}
-
 // try makes:
 //
 //	if err := call; err != nil {
@@ -95,13 +79,6 @@ func ifFailed(result jen.Code, zeros ...jen.Code) *jen.Statement {
 func try(call, result jen.Code, zeros ...jen.Code) *jen.Statement {
 	return jen.If(jen.Err().Op(":=").Add(call), jen.Err().Op("!=").Nil()).
 		Block(jen.Return(append(zeros, result)...))
-}
-
-// assign makes:
-//
-//	name, err := call
-func assign(name string, call jen.Code) *jen.Statement {
-	return jen.List(jen.Id(name), jen.Err()).Op(":=").Add(call)
 }
 
 // rawString makes a string between backquotes where it can stand there, as jennifer has none.

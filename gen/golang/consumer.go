@@ -14,6 +14,9 @@ func (g *generator) consumerSource(c *catalogue.Consumer) source {
 	for _, e := range c.Emits {
 		s.declarations = append(s.declarations, emitMethod(c, e))
 	}
+	if emitsVersions(c) {
+		s.declarations = append(s.declarations, emitVersions(c))
+	}
 	return s
 }
 
@@ -120,6 +123,35 @@ func emitMethod(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
 		Add(results(outbox("ID"), jen.Error())).
 		Block(jen.Return(jen.Id("Enqueue"+e.GoName).Call(
 			jen.Id("ctx"), selector("m", "tx"), jen.Id("e"),
+			outbox("WithCausation").Call(selector("m", "causation")),
+		)))
+}
+
+// emitsVersions says whether the consumer may emit an event in several versions.
+func emitsVersions(c *catalogue.Consumer) bool {
+	names := map[string]bool{}
+	for _, e := range c.Emits {
+		if names[e.Name] {
+			return true
+		}
+		names[e.Name] = true
+	}
+	return false
+}
+
+// emitVersions makes:
+//
+//	// Versions enqueues versions of one fact …
+//	func (m InventoryEmitter) Versions(ctx context.Context, versions ...outbox.Event) (outbox.ID, error) {
+//		return EnqueueVersions(ctx, m.tx, versions, outbox.WithCausation(m.causation))
+//	}
+func emitVersions(c *catalogue.Consumer) jen.Code {
+	return comment("Versions enqueues versions of one fact that the consumer may emit, under one id, as EnqueueVersions does.").Line().
+		Func().Params(jen.Id("m").Id(c.GoName+"Emitter")).Id("Versions").
+		Params(ctxParam(), jen.Id("versions").Op("...").Add(outbox("Event"))).
+		Add(results(outbox("ID"), jen.Error())).
+		Block(jen.Return(jen.Id("EnqueueVersions").Call(
+			jen.Id("ctx"), selector("m", "tx"), jen.Id("versions"),
 			outbox("WithCausation").Call(selector("m", "causation")),
 		)))
 }

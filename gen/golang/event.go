@@ -134,7 +134,7 @@ func keyText(r catalogue.Ref, value *jen.Statement) jen.Code {
 //
 //	// EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 //	func EnqueueOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-//		return enqueueOne(ctx, tx, e, opts)
+//		return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 //	}
 func enqueueEvent(e *catalogue.Event) jen.Code {
 	name := "Enqueue" + e.GoName
@@ -142,14 +142,14 @@ func enqueueEvent(e *catalogue.Event) jen.Code {
 		Line().
 		Func().Id(name).Params(ctxParam(), txParam(), jen.Id("e").Id(e.GoName), optionsParam()).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("enqueueOne").Call(jen.Id("ctx"), jen.Id("tx"), jen.Id("e"), jen.Id("opts"))))
+		Block(jen.Return(jen.Id("EnqueueVersions").Call(jen.Id("ctx"), jen.Id("tx"), justE(), jen.Id("opts").Op("..."))))
 }
 
 // queueEvent makes:
 //
 //	// QueueOrderPlacedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 //	func QueueOrderPlacedV1(ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-//		return queueOne(ctx, batch, e, opts)
+//		return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 //	}
 func queueEvent(e *catalogue.Event) jen.Code {
 	name := "Queue" + e.GoName
@@ -157,8 +157,13 @@ func queueEvent(e *catalogue.Event) jen.Code {
 		Line().
 		Func().Id(name).Params(ctxParam(), batchParam(), jen.Id("e").Id(e.GoName), optionsParam()).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("queueOne").Call(jen.Id("ctx"), jen.Id("batch"), jen.Id("e"), jen.Id("opts"))))
+		Block(jen.Return(jen.Id("QueueVersions").Call(jen.Id("ctx"), jen.Id("batch"), justE(), jen.Id("opts").Op("..."))))
 }
+
+// justE makes:
+//
+//	[]outbox.Event{e}
+func justE() jen.Code { return jen.Index().Add(outbox("Event")).Values(jen.Id("e")) }
 
 // optionsParam makes the parameter:
 //

@@ -15,6 +15,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/payload"
 )
 
+const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 type placed struct {
 	OrderID string `json:"order_id"`
 }
@@ -22,7 +24,7 @@ type placed struct {
 func message(orderID string) *outbox.Message {
 	return &outbox.Message{
 		ID: uuid.New(), Type: "order.placed", Version: 1, Payload: []byte(`{"order_id":"` + orderID + `"}`),
-		Headers: map[string]string{outbox.HeaderTraceparent: "00-trace-01"},
+		Headers: map[string]string{outbox.HeaderTraceparent: traceparent},
 	}
 }
 
@@ -214,12 +216,82 @@ func rung(rings <-chan struct{}) bool {
 	}
 }
 
-func TestOtherTypesAreIgnored(t *testing.T) {
+func TestOtherEventsAreIgnored(t *testing.T) {
 	t.Parallel()
 	i := newInbox(newMemStore(), record)
+	for _, name := range []string{"order.cancelled", "order.placed.again", "order", ""} {
+		m := message("o1")
+		m.Type = name
+		expect(t, i, m, inbox.Ignored)
+	}
+}
+
+// TestAnUnknownVersionIsHandedBack holds that another version of what the consumer handles is never acknowledged away, and has
+// no effect that a process of another release would have to undo.
+func TestAnUnknownVersionIsHandedBack(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	release1 := newInbox(s, record)
+	release2 := inbox.New("stock", s, map[string]inbox.Route[*memTx]{"order.placed@2": inbox.RouteTo(record)})
 	m := message("o1")
 	m.Version = 2
-	expect(t, i, m, inbox.Ignored)
+	for range 3 {
+		outcome, err := release1.Handle(t.Context(), m)
+		var he *inbox.HandlerError
+		if outcome != inbox.Failed || !errors.Is(err, inbox.ErrUnknownVersion) || !errors.As(err, &he) || he.Type != "order.placed@2" {
+			t.Fatalf("got %v, %v, want ErrUnknownVersion", outcome, err)
+		}
+	}
+	expect(t, release2, m, inbox.Applied)
+	expect(t, release1, m, inbox.Repeated)
+	// The other version of the same fact, which shares its id.
+	m.Version = 1
+	expect(t, release1, m, inbox.Repeated)
+	if diff := cmp.Diff([]string{"o1"}, s.applied()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAStoreThatCannotRecallHandsBackToo has a store without Handled.
+func TestAStoreThatCannotRecallHandsBackToo(t *testing.T) {
+	t.Parallel()
+	s := newMemStore()
+	plain := inbox.New("stock", inbox.Store[*memTx](struct{ inbox.Store[*memTx] }{s}), map[string]inbox.Route[*memTx]{"order.placed@1": inbox.RouteTo(record)})
+	m := message("o1")
+	expect(t, plain, m, inbox.Applied)
+	m.Version = 2
+	if outcome, err := plain.Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, inbox.ErrUnknownVersion) {
+		t.Errorf("got %v, %v, want ErrUnknownVersion", outcome, err)
+	}
+}
+
+func TestAnUnknownVersionWithinAHandlerIsAFailureOfThisEvent(t *testing.T) {
+	t.Parallel()
+	other := newInbox(newMemStore(), record)
+	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, _ *outbox.Message, _ placed) error {
+		m := message("o2")
+		m.Version = 2
+		_, err := other.Handle(ctx, m)
+		return err
+	})
+	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.Failed || err == nil || errors.Is(err, inbox.ErrUnknownVersion) {
+		t.Errorf("got %v, %v, want a failure that is not ErrUnknownVersion", outcome, err)
+	}
+}
+
+func TestAnInvalidTraceparentIsIgnored(t *testing.T) {
+	t.Parallel()
+	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, _ *outbox.Message, _ placed) error {
+		if got := outbox.Traceparent(ctx); got != "" {
+			t.Errorf("got traceparent %q, want none", got)
+		}
+		return nil
+	})
+	for _, invalid := range []string{"", "rubbish", "a\r\nb", " " + traceparent, "00-\xff"} {
+		m := message("o1")
+		m.Headers[outbox.HeaderTraceparent] = invalid
+		expect(t, i, m, inbox.Applied)
+	}
 }
 
 func TestAFailedCommitIsAFailure(t *testing.T) {
@@ -263,7 +335,7 @@ func TestHandlersKnowTheMessageAndItsTrace(t *testing.T) {
 		if found, ok := inbox.MessageFrom(ctx); !ok || found != m || given != m {
 			t.Errorf("MessageFrom: got %v", found)
 		}
-		if got := outbox.Traceparent(ctx); got != "00-trace-01" {
+		if got := outbox.Traceparent(ctx); got != traceparent {
 			t.Errorf("Traceparent: got %q", got)
 		}
 		return nil

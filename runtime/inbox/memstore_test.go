@@ -89,6 +89,13 @@ func (s *memStore) Claim(_ context.Context, tx *memTx, consumer string, event ou
 	return inbox.Fresh, nil
 }
 
+// Handled implements inbox.Recaller.
+func (s *memStore) Handled(_ context.Context, consumer string, event outbox.ID) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handled[claimKey{consumer, event}], nil
+}
+
 func (s *memStore) Redispatch(_ context.Context, tx *memTx, causation outbox.ID) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,8 +31,6 @@ func MessageFrom(ctx context.Context) (*outbox.Message, bool) {
 }
 
 func contextFor(ctx context.Context, m *outbox.Message) context.Context {
-	if traceparent := m.Headers[outbox.HeaderTraceparent]; traceparent != "" {
-		ctx = outbox.ContextWithTraceparent(ctx, traceparent)
-	}
+	ctx = outbox.ContextWithTraceparent(ctx, m.Headers[outbox.HeaderTraceparent])
 	return context.WithValue(ctx, messageKey{}, m)
 }

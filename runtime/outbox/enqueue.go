@@ -2,10 +2,11 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -48,15 +49,22 @@ type enqueueOptions struct {
 	headers   map[string]string
 }
 
-// WithID gives the event an id of the caller's, so that a producer which runs twice produces the same event. It fits one event only.
+// WithID gives the event an id of the caller's, so that a producer that runs twice produces the same
+// event. It fits one event only, or all versions of one fact.
 func WithID(id ID) EnqueueOption { return func(o *enqueueOptions) { o.id = id } }
 
 // WithCausation records the event whose handling caused this one.
 func WithCausation(id ID) EnqueueOption { return func(o *enqueueOptions) { o.causation = id } }
 
-// WithHeader adds a header to the message. Names are case-sensitive; those that begin with ce- are refused.
+// WithHeader adds a header to the message. Names are case-sensitive; those that begin with ce- are
+// refused. The headers of a trace (traceparent, tracestate and baggage, in any case) come from
+// outside: one that is invalid, or has no room beside the others, is left out.
 func WithHeader(name, value string) EnqueueOption {
+	name = canonicalName(name)
 	return func(o *enqueueOptions) {
+		if slices.Contains(propagated, name) && checkHeader(name, value) != nil {
+			return
+		}
 		if o.headers == nil {
 			o.headers = map[string]string{}
 		}
@@ -64,27 +72,88 @@ func WithHeader(name, value string) EnqueueOption {
 	}
 }
 
-// Encode checks events and turns them into rows for an outbox of the given number of shards. Nothing has reached the database
-// when it fails, so the caller's transaction remains usable. Errors name the event's type and the field, never a value.
+// EventError says that an event cannot be enqueued as it is. Nothing was sent to the database, so the
+// caller's transaction remains usable. Its text names event types, fields and headers, never a value.
+type EventError struct {
+	Type string // such as order.placed@1; "" for what does not concern one event
+	Err  error
+}
+
+func (e *EventError) Error() string {
+	return strings.TrimSuffix("outbox: enqueue "+e.Type, " ") + ": " + e.Err.Error()
+}
+
+// Unwrap returns what is wrong: a *payload.Error, for instance.
+func (e *EventError) Unwrap() error { return e.Err }
+
+// Encode checks events and turns them into rows for an outbox of the given number of shards. Every
+// error is an *EventError.
 func Encode(ctx context.Context, shards int, events []Event, opts ...EnqueueOption) ([]Row, error) {
-	o := enqueueOptions{}
+	o := optionsOf(ctx, opts)
+	if o.id != uuid.Nil && len(events) != 1 {
+		return nil, &EventError{Err: fmt.Errorf("WithID fits one event, not %d", len(events))}
+	}
+	return o.encode(shards, events)
+}
+
+// EncodeVersions is Encode for versions of one fact: events of one name and key, each in another
+// version. Their rows share an id, so that a consumer that handles several of them applies one.
+func EncodeVersions(ctx context.Context, shards int, versions []Event, opts ...EnqueueOption) ([]Row, error) {
+	if err := checkVersions(versions); err != nil {
+		return nil, err
+	}
+	o := optionsOf(ctx, opts)
+	if o.id == uuid.Nil {
+		var err error
+		if o.id, err = uuid.NewV7(); err != nil {
+			return nil, &EventError{Err: err}
+		}
+	}
+	return o.encode(shards, versions)
+}
+
+func checkVersions(versions []Event) error {
+	if len(versions) == 0 {
+		return &EventError{Err: errors.New("no version of the event is given")}
+	}
+	first, key := versions[0].EventType(), versions[0].EventKey()
+	for i, e := range versions[1:] {
+		t := e.EventType()
+		var problem string
+		switch {
+		case t.Name != first.Name:
+			problem = "another event than " + first.String() + ": they are no versions of one fact"
+		case slices.ContainsFunc(versions[:i+1], func(e Event) bool { return e.EventType().Version == t.Version }):
+			problem = "the version is given twice"
+		case e.EventKey() != key:
+			problem = "another key than that of " + first.String() + ": they are no versions of one fact"
+		}
+		if problem != "" {
+			return &EventError{Type: t.String(), Err: errors.New(problem)}
+		}
+	}
+	return nil
+}
+
+func optionsOf(ctx context.Context, opts []EnqueueOption) (o enqueueOptions) {
 	if traceparent := Traceparent(ctx); traceparent != "" {
 		WithHeader(HeaderTraceparent, traceparent)(&o)
 	}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.id != uuid.Nil && len(events) != 1 {
-		return nil, fmt.Errorf("outbox: enqueue: WithID fits one event, not %d", len(events))
-	}
+	return o
+}
+
+func (o *enqueueOptions) encode(shards int, events []Event) ([]Row, error) {
 	headers, err := encodeHeaders(o.headers)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: enqueue: %w", err)
+		return nil, &EventError{Err: err}
 	}
 	rows := make([]Row, len(events))
 	for i, e := range events {
 		if err := rows[i].encode(e, shards, o.id); err != nil {
-			return nil, fmt.Errorf("outbox: enqueue %s: %w", e.EventType(), err)
+			return nil, &EventError{Type: e.EventType().String(), Err: err}
 		}
 		rows[i].Headers = headers
 		rows[i].CausationID = o.causation
@@ -92,7 +161,7 @@ func Encode(ctx context.Context, shards int, events []Event, opts ...EnqueueOpti
 	return rows, nil
 }
 
-// encode makes a row of an event. It makes up an id where it is given none.
+// encode makes a row of an event. It makes up an id if it is given none.
 func (r *Row) encode(e Event, shards int, id ID) (err error) {
 	t, key := e.EventType(), e.EventKey()
 	if err := checkKey(t, key); err != nil {
@@ -137,39 +206,6 @@ func checkKey(t EventType, key string) error {
 
 // storable says whether a text column takes s.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
-
-func encodeHeaders(headers map[string]string) ([]byte, error) {
-	if len(headers) == 0 {
-		return nil, nil
-	}
-	size := 0
-	for name, value := range headers {
-		size += len(name) + len(value)
-		if err := checkHeader(name, value); err != nil {
-			return nil, err
-		}
-	}
-	if size > MaxHeaderBytes {
-		return nil, fmt.Errorf("headers have %d bytes, at most %d are allowed", size, MaxHeaderBytes)
-	}
-	return json.Marshal(headers)
-}
-
-// checkHeader allows what every broker's headers can carry: a name that is a token (RFC 9110, 5.6.2), a value on one line.
-func checkHeader(name, value string) error {
-	if strings.HasPrefix(strings.ToLower(name), "ce-") {
-		return fmt.Errorf("header %q: names that begin with ce- belong to CloudEvents", name)
-	}
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
-		return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	}) {
-		return fmt.Errorf("header %q: a name consists of letters, digits and !#$%%&'*+-.^_`|~", name)
-	}
-	if !storable(value) || strings.ContainsAny(value, "\r\n") || strings.TrimSpace(value) != value {
-		return fmt.Errorf("header %q: the value is not one line of valid UTF-8 without blanks around it", name)
-	}
-	return nil
-}
 
 // shardOf spreads keys by FNV-1a, 64 bits; an event without a key may stand anywhere.
 func shardOf(key string, shards int) int32 {

@@ -2,7 +2,8 @@
 //
 // Both directions are strict about what the catalogue declares, and hold nothing against what it does not: writers are closed,
 // readers are open. Marshal refuses what a reader would have to refuse; Unmarshal ignores members that it does not know,
-// and keeps unknown values of open enums. Constraints are checked in both directions, by the Validate methods of generated
+// and keeps unknown values of open enums. Marshal also refuses the zero UUID and the zero time, which are
+// fields that were forgotten; Unmarshal accepts them. Constraints are checked in both directions, by the Validate methods of generated
 // structs. The same value always gives the same bytes. All errors are of type *Error.
 package payload
 

@@ -2,12 +2,14 @@ package payload_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/runtime/payload"
 )
 
@@ -138,5 +140,67 @@ func TestConstraints(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestAForgottenFieldIsNotWritten: the zero UUID and the zero time are what Go has in a field that nobody set.
+func TestAForgottenFieldIsNotWritten(t *testing.T) {
+	t.Parallel()
+	type line struct {
+		ID uuid.UUID `json:"id"`
+	}
+	type forgetful struct {
+		ID       uuid.UUID            `json:"id"`
+		At       time.Time            `json:"at"`
+		Line     line                 `json:"line"`
+		Lines    []line               `json:"lines"`
+		Times    map[string]time.Time `json:"times"`
+		Parent   *uuid.UUID           `json:"parent,omitempty"`
+		Nullable []*time.Time         `json:"nullable"`
+		Deep     map[string][]*line   `json:"deep"`
+		Count    int64                `json:"count"`
+		Elapsed  time.Duration        `json:"elapsed"`
+		Done     bool                 `json:"done"`
+	}
+	id, at := uuid.New(), time.Unix(0, 0)
+	complete := func() forgetful { return forgetful{ID: id, At: at, Line: line{id}, Nullable: []*time.Time{nil}} }
+	if _, err := payload.Marshal(complete()); err != nil {
+		t.Fatalf("zero numbers, durations and bools are values: %v", err)
+	}
+	for want, forget := range map[string]func(*forgetful){
+		"id":            func(f *forgetful) { f.ID = uuid.Nil },
+		"at":            func(f *forgetful) { f.At = time.Time{} },
+		"line.id":       func(f *forgetful) { f.Line.ID = uuid.Nil },
+		"lines[1].id":   func(f *forgetful) { f.Lines = []line{{id}, {}} },
+		"times[*]":      func(f *forgetful) { f.Times = map[string]time.Time{"secret": {}} },
+		"parent":        func(f *forgetful) { f.Parent = new(uuid.UUID) },
+		"nullable[0]":   func(f *forgetful) { f.Nullable[0] = new(time.Time) },
+		"deep[*][0].id": func(f *forgetful) { f.Deep = map[string][]*line{"secret": {{}}} },
+	} {
+		f := complete()
+		forget(&f)
+		_, err := payload.Marshal(f)
+		var e *payload.Error
+		if !errors.As(err, &e) || e.Path != want || !strings.Contains(e.Problem, "not set") {
+			t.Errorf("%s: got error %v", want, err)
+		}
+	}
+	inZone := complete()
+	inZone.At = time.Time{}.In(time.FixedZone("elsewhere", 3600))
+	if _, err := payload.Marshal(inZone); err == nil {
+		t.Error("the zero time of another zone was written")
+	}
+}
+
+// TestReadersAcceptWhatOthersForgot: an event of another producer, or an older one, is no poison message.
+func TestReadersAcceptWhatOthersForgot(t *testing.T) {
+	t.Parallel()
+	var read struct {
+		ID uuid.UUID `json:"id"`
+		At time.Time `json:"at"`
+	}
+	data := `{"id":"00000000-0000-0000-0000-000000000000","at":"0001-01-01T00:00:00Z"}`
+	if err := payload.Unmarshal([]byte(data), &read); err != nil || read.ID != uuid.Nil || !read.At.IsZero() {
+		t.Errorf("got %v and error %v", read, err)
 	}
 }

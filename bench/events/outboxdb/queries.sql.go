@@ -318,6 +318,22 @@ func (q *Queries) InspectDatabase(ctx context.Context) (*InspectDatabaseRow, err
 	return &i, err
 }
 
+const IsHandled = `-- name: IsHandled :one
+SELECT EXISTS (SELECT FROM "inbox" i WHERE i.consumer = $1::text AND i.event_id = $2::uuid)
+`
+
+type IsHandledParams struct {
+	Consumer string
+	EventID  pgtype.UUID
+}
+
+func (q *Queries) IsHandled(ctx context.Context, arg IsHandledParams) (bool, error) {
+	row := q.db.QueryRow(ctx, IsHandled, arg.Consumer, arg.EventID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const LeaveRelay = `-- name: LeaveRelay :exec
 WITH released AS (UPDATE "outbox_shard" SET relay = NULL WHERE relay = $1::uuid)
 DELETE FROM "outbox_relay" r WHERE r.relay = $1::uuid
@@ -444,10 +460,10 @@ WITH owned AS MATERIALIZED (
 )
 INSERT INTO "outbox_dead"
     (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at)
-SELECT DISTINCT ON (d.id) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
+SELECT DISTINCT ON (d.id, d.type, d.version) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
        d.causation_id, r.attempts, r.error, d.created_at
-FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.seq -- a producer that ran twice has enqueued an id twice
-ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at
+FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq -- a producer that ran twice has enqueued an id twice
+ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at
 `
 
 type MoveEventsToDeadParams struct {

@@ -3,8 +3,10 @@ package outboxnats
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,6 +25,11 @@ const (
 	serverPrefix    = "nats-" // of headers that tell the server what to do
 	specVersion     = "1.0"
 )
+
+// messageID tells messages apart that a stream must not take for duplicates: two versions of one fact
+// share an id. Both attributes "id" and "source" are the same then, which CloudEvents allows for
+// events that a consumer may take for duplicates; "type" differs.
+func messageID(m *outbox.Message) string { return m.ID.String() + "/" + m.TypeName() }
 
 // headersOf returns m's attributes and headers. Headers of the user's go as they are.
 func headersOf(m *outbox.Message) (nats.Header, error) {
@@ -60,26 +67,31 @@ var (
 	errMalformed = errors.New("malformed attribute")
 )
 
-// messageFrom is the inverse of headersOf. Its errors wrap errForeign or errMalformed, and contain no values.
+// maxTypeBytes is more than a catalogue allows. A longer one is a stranger's, and is not to fill logs.
+const maxTypeBytes = 255
+
+// messageFrom is the inverse of headersOf. Headers that an event could not carry are left out. Its
+// errors wrap errForeign or errMalformed, and contain no values.
 func messageFrom(subject string, h nats.Header, data []byte) (*outbox.Message, error) {
 	attributes, headers := map[string]string{}, map[string]string{}
-	for name, values := range h {
+	for _, name := range slices.Sorted(maps.Keys(h)) { // of several that differ in case, the same one always counts
 		lower := strings.ToLower(name) // NATS leaves the case of names to the reader
 		switch attribute, found := strings.CutPrefix(lower, attributePrefix); {
+		case len(h[name]) == 0:
 		case found:
-			attributes[attribute] = values[0]
-		case lower == outbox.HeaderTraceparent:
-			headers[lower] = values[0]
+			attributes[attribute] = h[name][0]
 		case !strings.HasPrefix(lower, serverPrefix):
-			headers[name] = values[0]
+			headers[name] = h[name][0]
 		}
 	}
 	typeName, _ := percentDecode(attributes["type"])
 	eventType, version, err := outbox.ParseTypeName(typeName)
-	if err != nil || version > math.MaxInt32 || attributes["specversion"] != specVersion {
+	if err != nil || version > math.MaxInt32 || len(typeName) > maxTypeBytes || attributes["specversion"] != specVersion {
 		return nil, errForeign
 	}
-	m := &outbox.Message{Type: eventType, Version: int32(version), Topic: subject, Headers: headers, Payload: data}
+	m := &outbox.Message{
+		Type: eventType, Version: int32(version), Topic: subject, Headers: outbox.AcceptHeaders(headers), Payload: data,
+	}
 	if err := setAttributes(m, attributes); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Publisher publishes to JetStream: an event's topic is the subject, its id the message id (Nats-Msg-Id), so that a stream
-// drops what is published twice within its duplicate window. Events are CloudEvents 1.0 in binary mode. It is safe for
+// Publisher publishes to JetStream: an event's topic is the subject, its id and type are the message id (Nats-Msg-Id), so that
+// a stream drops what is published twice within its duplicate window, and keeps every version of a fact. Events are CloudEvents 1.0 in binary mode. It is safe for
 // concurrent use.
 type Publisher struct {
 	js    jetstream.JetStream
@@ -68,7 +68,7 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 		return outbox.Unreachable(fmt.Errorf("outboxnats: publish: the connection is %s", status))
 	}
 	msg := &nats.Msg{Subject: m.Topic, Header: headers, Data: m.Payload}
-	ack, err := p.js.PublishMsg(connected, msg, jetstream.WithMsgID(m.ID.String()))
+	ack, err := p.js.PublishMsg(connected, msg, jetstream.WithMsgID(messageID(m)))
 	if err == nil && ack.Sequence == 0 {
 		err = jetstream.ErrInvalidJSAck // of somebody who echoes payloads, perhaps
 	}

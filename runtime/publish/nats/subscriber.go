@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/payload"
 )
 
 // SubscriberConfig says how a Subscriber works. The zero value is ready to use.
@@ -45,12 +48,16 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 	return c
 }
 
-// SubscriberStats are the numbers of deliveries so far, by how they ended.
+// SubscriberStats are the numbers of deliveries so far, by how they ended. Each delivery counts in
+// one of them; Duplicates says more of one. What Run hands back at its end counts in none.
 type SubscriberStats struct {
-	Acknowledged int64 // handled, a duplicate, or ignored by the consumer
-	Retried      int64 // handed back to be delivered again
-	Malformed    int64 // of these, the ones that could not be read
-	Foreign      int64 // terminated: no event of an outbox
+	Acknowledged   int64 // handled, or a duplicate
+	Duplicates     int64 // of the acknowledged, those of which an earlier delivery had been handled
+	Ignored        int64 // acknowledged, since the consumer does not handle the event in any version
+	Retried        int64 // handed back because they failed, or another delivery of the event was in flight
+	UnknownVersion int64 // handed back for a process that knows the version
+	Malformed      int64 // handed back because attributes or payload could not be read
+	Foreign        int64 // terminated: no event of an outbox
 }
 
 // Subscriber hands the messages of a JetStream consumer to an inbox.
@@ -60,8 +67,12 @@ type SubscriberStats struct {
 // acknowledgement), for as often as it takes. A message that is no event of an outbox is terminated and logged; one that is,
 // but cannot be read, is handed back with the greatest delay and logged, since it may be a newer publisher's.
 //
+// An event in a version that the consumer does not know, though it handles another one, is handed back for a process of another
+// release that does, with a delay below 15 s. That is logged once for each type. Without such a process
+// it stays in the stream: run one.
+//
 // Events of one key are handled one after the other, in the order in which the stream has them. While one of them is handed
-// back, its successors wait in memory, at most as many as the consumer's MaxAckPending; they give up waiting once it is overdue
+// back, whatever for, its successors wait in memory, at most as many as the consumer's MaxAckPending; they give up waiting once it is overdue
 // by the consumer's AckWait, while the broker answers. Once all of MaxAckPending waits, nothing else comes: make it larger than what
 // failing keys pile up. This order holds within one Subscriber: several on one consumer share out messages without regard to keys.
 // A delivery that is lost with its connection comes again after AckWait, behind its successors; only a MaxAckPending of 1 prevents that.
@@ -74,7 +85,9 @@ type Subscriber struct {
 	ackWait  time.Duration
 	maxBatch int // messages that one pull may ask for
 
-	acknowledged, retried, malformed, foreign atomic.Int64
+	acknowledged, duplicates, ignored, retried, unknownVersion, malformed, foreign atomic.Int64
+
+	ignoredTypes, unknownTypes onceEach // that were logged
 }
 
 // NewSubscriber returns a subscriber for a consumer with explicit acknowledgement and without a limit on deliveries (MaxDeliver):
@@ -101,7 +114,11 @@ func NewSubscriber(consumer jetstream.Consumer, handler inbox.Handler, config Su
 
 // Stats returns the numbers of deliveries so far.
 func (s *Subscriber) Stats() SubscriberStats {
-	return SubscriberStats{s.acknowledged.Load(), s.retried.Load(), s.malformed.Load(), s.foreign.Load()}
+	return SubscriberStats{
+		Acknowledged: s.acknowledged.Load(), Duplicates: s.duplicates.Load(), Ignored: s.ignored.Load(),
+		Retried: s.retried.Load(), UnknownVersion: s.unknownVersion.Load(), Malformed: s.malformed.Load(),
+		Foreign: s.foreign.Load(),
+	}
 }
 
 // Run handles messages until ctx ends, and outlasts the broker's absence. Then it stops pulling, hands back what waits, finishes what
@@ -203,41 +220,100 @@ func (s *Subscriber) accept(l *lanes, msg jetstream.Msg) {
 		return
 	}
 	s.malformed.Add(1)
-	s.retried.Add(1)
 	log.Error("an event cannot be read", "delivery", meta.NumDelivered)
 	s.logFailure(log, msg.NakWithDelay(s.config.MaxRetryDelay))
 }
 
-// inFlightDelay bounds the delay where another delivery is being handled, which does not take long as a rule.
-const inFlightDelay = 500 * time.Millisecond
-
-// handle returns after which delay the message comes again, or 0 where it does not.
+// handle returns after which delay the message comes again, or 0 if it does not.
 func (s *Subscriber) handle(ctx context.Context, l *lanes, d *delivery) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, s.config.HandleTimeout)
 	defer cancel()
-	_, err := s.handler.Handle(ctx, d.message)
+	outcome, err := s.handler.Handle(ctx, d.message)
 	if l.orphaned.Load() {
 		return 0
 	}
 	log := s.config.Logger.With("event", d.message.TypeName(), "id", d.message.ID)
-	if err == nil {
-		s.acknowledged.Add(1)
-		s.logFailure(log, d.Ack())
-		return 0
+	if err != nil {
+		return s.handBack(ctx, log, d, err)
 	}
-	delay := s.delay(s.config.MinRetryDelay, s.config.MaxRetryDelay, int(d.deliveries))
-	level := slog.LevelWarn
-	if errors.Is(err, inbox.ErrInFlight) {
+	switch outcome {
+	case inbox.Ignored:
+		s.ignored.Add(1)
+		if s.ignoredTypes.first(d.message.TypeName()) {
+			log.Info("the consumer does not handle events of this type: they are acknowledged, and logged this once")
+		}
+	case inbox.Repeated:
+		s.duplicates.Add(1)
+		s.acknowledged.Add(1)
+	default:
+		s.acknowledged.Add(1)
+	}
+	s.logFailure(log, d.Ack())
+	return 0
+}
+
+const (
+	// inFlightDelay bounds the delay while another delivery is being handled, which does not take long as a rule.
+	inFlightDelay = 500 * time.Millisecond
+	// The bounds of the delay of an event in an unknown version: soon while a deploy is under way, and never so late that the
+	// process that knows it would have to wait.
+	minVersionDelay = 250 * time.Millisecond
+	maxVersionDelay = 15 * time.Second
+)
+
+// handBack has a delivery that was not handled come again, and returns after which delay.
+func (s *Subscriber) handBack(ctx context.Context, log *slog.Logger, d *delivery, err error) time.Duration {
+	count, level, attempt := &s.retried, slog.LevelWarn, int(d.deliveries)
+	delay := s.delay(s.config.MinRetryDelay, s.config.MaxRetryDelay, attempt)
+	switch {
+	case errors.Is(err, inbox.ErrInFlight):
 		delay, level = s.delay(inFlightDelay, inFlightDelay, 1), slog.LevelDebug
+	case errors.Is(err, inbox.ErrUnknownVersion):
+		most := min(maxVersionDelay, s.config.MaxRetryDelay)
+		count, delay = &s.unknownVersion, s.delay(min(minVersionDelay, most), most, attempt)
+		if !s.unknownTypes.first(d.message.TypeName()) {
+			level = slog.LevelDebug
+		}
+	case isUndecodable(err):
+		count, level = &s.malformed, slog.LevelError
 	}
 	var p *inbox.PanicError
 	if errors.As(err, &p) {
 		log = log.With("stack", p.Stack)
 	}
 	log.Log(ctx, level, "an event was not applied", "error", err, "delivery", d.deliveries, "delay", delay)
-	s.retried.Add(1)
+	count.Add(1)
 	s.logFailure(log, d.NakWithDelay(delay))
 	return delay
+}
+
+// isUndecodable reports whether err is about the payload that arrived, and not about one that the handler enqueued.
+func isUndecodable(err error) bool {
+	var p *payload.Error
+	var e *outbox.EventError
+	return errors.As(err, &p) && !errors.As(err, &e)
+}
+
+// onceEach finds out which names come for the first time. It remembers a limited number of them, for strangers may make them up.
+type onceEach struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+const maxOnceEach = 1000
+
+// first reports whether name was not asked for before. Once there are too many names, it never is.
+func (o *onceEach) first(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen[name] || len(o.seen) >= maxOnceEach {
+		return false
+	}
+	if o.seen == nil {
+		o.seen = map[string]bool{}
+	}
+	o.seen[name] = true
+	return true
 }
 
 // logFailure logs that an answer to the broker was not sent: the message will come again after AckWait.

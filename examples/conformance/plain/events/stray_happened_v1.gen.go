@@ -27,10 +27,10 @@ func (StrayHappenedV1) EventKey() string { return "" }
 
 // EnqueueStrayHappenedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueStrayHappenedV1(ctx context.Context, tx pgx.Tx, e StrayHappenedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueStrayHappenedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueStrayHappenedV1(ctx context.Context, batch *pgx.Batch, e StrayHappenedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

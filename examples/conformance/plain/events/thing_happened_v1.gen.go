@@ -27,10 +27,10 @@ func (e ThingHappenedV1) EventKey() string { return e.Entity }
 
 // EnqueueThingHappenedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueThingHappenedV1(ctx context.Context, tx pgx.Tx, e ThingHappenedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueThingHappenedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueThingHappenedV1(ctx context.Context, batch *pgx.Batch, e ThingHappenedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -30,10 +30,10 @@ func (e OrderCancelledV1) EventKey() string { return e.OrderID.String() }
 
 // EnqueueOrderCancelledV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueOrderCancelledV1(ctx context.Context, tx pgx.Tx, e OrderCancelledV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueOrderCancelledV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueOrderCancelledV1(ctx context.Context, batch *pgx.Batch, e OrderCancelledV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -29,10 +29,10 @@ func (e StockReservedV1) EventKey() string { return e.OrderID.String() }
 
 // EnqueueStockReservedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueStockReservedV1(ctx context.Context, tx pgx.Tx, e StockReservedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueStockReservedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueStockReservedV1(ctx context.Context, batch *pgx.Batch, e StockReservedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -224,10 +224,10 @@ WITH owned AS MATERIALIZED (
 )
 INSERT INTO "outbox_dead"
     (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at)
-SELECT DISTINCT ON (d.id) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
+SELECT DISTINCT ON (d.id, d.type, d.version) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
        d.causation_id, r.attempts, r.error, d.created_at
-FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.seq -- a producer that ran twice has enqueued an id twice
-ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at;
+FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq -- a producer that ran twice has enqueued an id twice
+ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at;
 
 -- name: ListDead :many
 -- Dead letters: for operators.
@@ -280,6 +280,9 @@ WITH lock AS MATERIALIZED (
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
        COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service
 FROM lock;
+
+-- name: IsHandled :one
+SELECT EXISTS (SELECT FROM "inbox" i WHERE i.consumer = @consumer::text AND i.event_id = @event_id::uuid);
 
 -- name: RedispatchCaused :execrows
 -- In a transaction of the caller's, whose planner settings are its own. One index alone has the rows in this order: whatever the

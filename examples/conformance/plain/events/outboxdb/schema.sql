@@ -116,7 +116,7 @@ ALTER TABLE "outbox_sent_default" REPLICA IDENTITY FULL;
 
 -- A dead letter: an event that the relay gave up on, until an operator replays or discards it.
 CREATE TABLE "outbox_dead" (
-    id           uuid        PRIMARY KEY,
+    id           uuid        NOT NULL,
     shard        integer     NOT NULL,
     seq          bigint      NOT NULL,
     type         text        NOT NULL,
@@ -130,7 +130,8 @@ CREATE TABLE "outbox_dead" (
     attempts     integer     NOT NULL,
     last_error   text        NOT NULL,
     created_at   timestamptz NOT NULL,
-    died_at      timestamptz NOT NULL DEFAULT now()
+    died_at      timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (id, type, version) -- versions of one fact share an id
 );
 
 CREATE INDEX "outbox_dead_died" ON "outbox_dead" (died_at, id);

@@ -96,10 +96,10 @@ func (e LimitSetV1) Validate() error {
 
 // EnqueueLimitSetV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueLimitSetV1(ctx context.Context, tx pgx.Tx, e LimitSetV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueLimitSetV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueLimitSetV1(ctx context.Context, batch *pgx.Batch, e LimitSetV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

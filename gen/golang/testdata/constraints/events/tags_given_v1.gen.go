@@ -37,10 +37,10 @@ func (e TagsGivenV1) Validate() error {
 
 // EnqueueTagsGivenV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueTagsGivenV1(ctx context.Context, tx pgx.Tx, e TagsGivenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueTagsGivenV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueTagsGivenV1(ctx context.Context, batch *pgx.Batch, e TagsGivenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -26,10 +26,10 @@ func (DoorOpenedV1) EventKey() string { return "" }
 
 // EnqueueDoorOpenedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueDoorOpenedV1(ctx context.Context, tx pgx.Tx, e DoorOpenedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueDoorOpenedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueDoorOpenedV1(ctx context.Context, batch *pgx.Batch, e DoorOpenedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -33,12 +33,12 @@ func (e OrderPlacedV1) EventKey() string { return e.OrderID.String() }
 //
 // Deprecated: use order.placed@2.
 func EnqueueOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueOrderPlacedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 //
 // Deprecated: use order.placed@2.
 func QueueOrderPlacedV1(ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

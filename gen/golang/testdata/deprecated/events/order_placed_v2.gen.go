@@ -27,10 +27,10 @@ func (e OrderPlacedV2) EventKey() string { return e.OrderID.String() }
 
 // EnqueueOrderPlacedV2 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueOrderPlacedV2(ctx context.Context, tx pgx.Tx, e OrderPlacedV2, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueOrderPlacedV2 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueOrderPlacedV2(ctx context.Context, batch *pgx.Batch, e OrderPlacedV2, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

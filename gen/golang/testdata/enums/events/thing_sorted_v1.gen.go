@@ -29,10 +29,10 @@ func (ThingSortedV1) EventKey() string { return "" }
 
 // EnqueueThingSortedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueThingSortedV1(ctx context.Context, tx pgx.Tx, e ThingSortedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueThingSortedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueThingSortedV1(ctx context.Context, batch *pgx.Batch, e ThingSortedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

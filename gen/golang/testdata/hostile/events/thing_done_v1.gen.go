@@ -79,12 +79,12 @@ func (e ThingDoneV1) Validate() error {
 //
 // Deprecated: use `nothing` */ //go:noinline "at" all.
 func EnqueueThingDoneV1(ctx context.Context, tx pgx.Tx, e ThingDoneV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueThingDoneV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 //
 // Deprecated: use `nothing` */ //go:noinline "at" all.
 func QueueThingDoneV1(ctx context.Context, batch *pgx.Batch, e ThingDoneV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -22,8 +22,9 @@ import (
 
 // Store is the outbox and the inbox in PostgreSQL, for the relay and the consumers.
 type Store struct {
-	pool *pgxpool.Pool
-	db   *outboxdb.Queries
+	pool     *pgxpool.Pool
+	db       *outboxdb.Queries
+	handlers chan struct{} // one element for each handler's transaction
 }
 
 var (
@@ -31,11 +32,14 @@ var (
 	_ outbox.Listener     = (*Store)(nil)
 	_ outbox.Resetter     = (*Store)(nil)
 	_ inbox.Store[pgx.Tx] = (*Store)(nil)
+	_ inbox.Recaller      = (*Store)(nil)
 )
 
-// NewStore returns a store on pool, which remains the caller's to close.
+// NewStore returns a store on pool, which remains the caller's to close. Consumers' handlers use at most all
+// connections but one, or the only one: use one store for all consumers of a pool.
 func NewStore(pool *pgxpool.Pool) *Store {
-	return &Store{pool: pool, db: outboxdb.New(planned{pool})}
+	handlers := max(1, pool.Config().MaxConns-1)
+	return &Store{pool: pool, db: outboxdb.New(planned{pool}), handlers: make(chan struct{}, handlers)}
 }
 
 // Doorbell implements outbox.Store.
@@ -432,17 +436,52 @@ func (s *Store) Notify(ctx context.Context) error {
 // Reset implements outbox.Resetter.
 func (s *Store) Reset() { s.pool.Reset() }
 
-// InTx implements inbox.Store.
+// handlerTx are the options of a handler's transaction. A handler that ends it and begins another one loses
+// the savepoint, and cannot commit what it did without the record of the event.
+var handlerTx = pgx.TxOptions{
+	BeginQuery:  "BEGIN ISOLATION LEVEL READ COMMITTED; SAVEPOINT outboxgen_handler",
+	CommitQuery: "RELEASE SAVEPOINT outboxgen_handler; COMMIT",
+}
+
+const noSuchSavepoint = "3B001"
+
+// InTx implements inbox.Store. It leaves one connection of the pool to others, so that handlers that use the
+// pool beside their transaction do not wait for each other.
 func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	select {
+	case s.handlers <- struct{}{}:
+		defer func() { <-s.handlers }()
+	case <-ctx.Done():
+		return fmt.Errorf("inbox: wait for a connection: %w", ctx.Err())
+	}
+	handled := false
+	err := pgx.BeginTxFunc(ctx, s.pool, handlerTx, func(tx pgx.Tx) error {
 		if err := f(tx); err != nil {
 			return err
 		}
-		if tx.Conn().PgConn().TxStatus() == 'I' {
+		switch tx.Conn().PgConn().TxStatus() {
+		case 'I':
 			return inbox.ErrTxEnded
+		case 'E':
+			return pgx.ErrTxCommitRollback
 		}
+		handled = true
 		return nil
 	})
+	var refused *pgconn.PgError
+	if handled && (errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &refused) && refused.Code == noSuchSavepoint) {
+		return inbox.ErrTxEnded
+	}
+	return err
+}
+
+// Handled implements inbox.Recaller.
+func (s *Store) Handled(ctx context.Context, consumer string, event outbox.ID) (bool, error) {
+	handled, err := s.db.IsHandled(ctx, outboxdb.IsHandledParams{Consumer: consumer, EventID: pgUUID(event)})
+	if err != nil {
+		return false, fmt.Errorf("inbox: recall: %w", err)
+	}
+	return handled, nil
 }
 
 // Claim implements inbox.Store.
@@ -595,6 +634,48 @@ func texts(ids []outbox.ID) []string {
 		list[i] = id.String()
 	}
 	return list
+}
+
+// Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx
+// commits. On an error nothing was recorded; unless it is an *outbox.EventError, tx must be rolled back.
+func Enqueue(ctx context.Context, tx pgx.Tx, events ...outbox.Event) ([]outbox.ID, error) {
+	rows, err := outbox.Encode(ctx, Shards, events)
+	if err != nil {
+		return nil, err
+	}
+	if err := insert(ctx, tx, rows); err != nil {
+		return nil, fmt.Errorf("outbox: enqueue: %w", err)
+	}
+	doorbell.Ring()
+	return outbox.IDs(rows), nil
+}
+
+// EnqueueVersions records versions of one fact in the outbox as part of tx: events of one name and key, each in
+// another version. They share an id, so that a consumer that handles several of them applies one, the first that
+// comes.
+func EnqueueVersions(ctx context.Context, tx pgx.Tx, versions []outbox.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
+	if err != nil {
+		return outbox.ID{}, err
+	}
+	if err := insert(ctx, tx, rows); err != nil {
+		return outbox.ID{}, fmt.Errorf("outbox: enqueue: %w", err)
+	}
+	doorbell.Ring()
+	return rows[0].ID, nil
+}
+
+// QueueVersions adds what EnqueueVersions does to batch, which must be sent within a transaction.
+func QueueVersions(ctx context.Context, batch *pgx.Batch, versions []outbox.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
+	if err != nil {
+		return outbox.ID{}, err
+	}
+	for _, r := range rows {
+		queue(batch, r)
+	}
+	doorbell.Ring()
+	return rows[0].ID, nil
 }
 
 // insert adds rows to the outbox as part of tx: a few by INSERT, many by COPY.

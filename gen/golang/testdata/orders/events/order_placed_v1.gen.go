@@ -42,10 +42,10 @@ func (e OrderPlacedV1) Validate() error {
 
 // EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueOrderPlacedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueOrderPlacedV1(ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -26,10 +26,10 @@ func (DirectToldV1) EventKey() string { return "" }
 
 // EnqueueDirectToldV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueDirectToldV1(ctx context.Context, tx pgx.Tx, e DirectToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueDirectToldV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueDirectToldV1(ctx context.Context, batch *pgx.Batch, e DirectToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

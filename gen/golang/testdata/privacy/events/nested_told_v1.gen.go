@@ -26,10 +26,10 @@ func (NestedToldV1) EventKey() string { return "" }
 
 // EnqueueNestedToldV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueNestedToldV1(ctx context.Context, tx pgx.Tx, e NestedToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueNestedToldV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueNestedToldV1(ctx context.Context, batch *pgx.Batch, e NestedToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

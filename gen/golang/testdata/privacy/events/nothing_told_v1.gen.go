@@ -26,10 +26,10 @@ func (NothingToldV1) EventKey() string { return "" }
 
 // EnqueueNothingToldV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueNothingToldV1(ctx context.Context, tx pgx.Tx, e NothingToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueNothingToldV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueNothingToldV1(ctx context.Context, batch *pgx.Batch, e NothingToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

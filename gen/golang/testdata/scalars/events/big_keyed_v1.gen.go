@@ -27,10 +27,10 @@ func (e BigKeyedV1) EventKey() string { return strconv.FormatInt(e.ID, 10) }
 
 // EnqueueBigKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueBigKeyedV1(ctx context.Context, tx pgx.Tx, e BigKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueBigKeyedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueBigKeyedV1(ctx context.Context, batch *pgx.Batch, e BigKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

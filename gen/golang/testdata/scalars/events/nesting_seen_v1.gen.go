@@ -29,10 +29,10 @@ func (NestingSeenV1) EventKey() string { return "" }
 
 // EnqueueNestingSeenV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueNestingSeenV1(ctx context.Context, tx pgx.Tx, e NestingSeenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueNestingSeenV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueNestingSeenV1(ctx context.Context, batch *pgx.Batch, e NestingSeenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

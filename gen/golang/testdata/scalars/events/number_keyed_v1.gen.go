@@ -27,10 +27,10 @@ func (e NumberKeyedV1) EventKey() string { return strconv.FormatInt(int64(e.ID),
 
 // EnqueueNumberKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueNumberKeyedV1(ctx context.Context, tx pgx.Tx, e NumberKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueNumberKeyedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueNumberKeyedV1(ctx context.Context, batch *pgx.Batch, e NumberKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

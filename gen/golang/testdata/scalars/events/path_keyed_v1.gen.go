@@ -27,10 +27,10 @@ func (e PathKeyedV1) EventKey() string { return strconv.FormatInt(int64(e.At.X),
 
 // EnqueuePathKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueuePathKeyedV1(ctx context.Context, tx pgx.Tx, e PathKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueuePathKeyedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueuePathKeyedV1(ctx context.Context, batch *pgx.Batch, e PathKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

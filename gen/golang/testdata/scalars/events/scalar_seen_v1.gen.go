@@ -141,10 +141,10 @@ func (ScalarSeenV1) EventKey() string { return "" }
 
 // EnqueueScalarSeenV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueScalarSeenV1(ctx context.Context, tx pgx.Tx, e ScalarSeenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueScalarSeenV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueScalarSeenV1(ctx context.Context, batch *pgx.Batch, e ScalarSeenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

@@ -26,10 +26,10 @@ func (e TextKeyedV1) EventKey() string { return e.ID }
 
 // EnqueueTextKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
 func EnqueueTextKeyedV1(ctx context.Context, tx pgx.Tx, e TextKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return enqueueOne(ctx, tx, e, opts)
+	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
 }
 
 // QueueTextKeyedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
 func QueueTextKeyedV1(ctx context.Context, batch *pgx.Batch, e TextKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return queueOne(ctx, batch, e, opts)
+	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
 }

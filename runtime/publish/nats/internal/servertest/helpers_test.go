@@ -100,8 +100,20 @@ type running struct {
 	done   chan error
 }
 
+// handlerOutcome is a handler that says what became of a delivery.
+type handlerOutcome func(m *outbox.Message) (inbox.Outcome, error)
+
+func (f handlerOutcome) Handle(_ context.Context, m *outbox.Message) (inbox.Outcome, error) {
+	return f(m)
+}
+
 // subscribe runs a subscriber until the test ends, or stop is called.
 func subscribe(t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h handlerFunc) *running {
+	t.Helper()
+	return subscribeHandler(t, c, cfg, h)
+}
+
+func subscribeHandler(t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h inbox.Handler) *running {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))

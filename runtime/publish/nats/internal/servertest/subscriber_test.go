@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/payload"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
@@ -324,9 +326,11 @@ func TestRunEndsWithTheConsumerOrTheConnection(t *testing.T) {
 	}
 }
 
+const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 func TestMessagesThatAreNoEvents(t *testing.T) {
 	t.Parallel()
-	valid := nats.Header{"CE-SpecVersion": {"1.0"}, "Ce-Id": {`"0198c0de-1111-7abc-8def-0123456789ab"`}, "ce-type": {"order.placed@1"}, "TraceParent": {"00-1"}}
+	valid := nats.Header{"CE-SpecVersion": {"1.0"}, "Ce-Id": {`"0198c0de-1111-7abc-8def-0123456789ab"`}, "ce-type": {"order.placed@1"}, "TraceParent": {traceparent}}
 	with := func(name, value string) nats.Header {
 		h := nats.Header{name: {value}}
 		for k, v := range valid {
@@ -345,11 +349,14 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 		"other CloudEvent":       {with("ce-type", "com.example.created"), outboxnats.SubscriberStats{Foreign: 1}},
 		"a version too large":    {with("ce-type", "order.placed@4294967297"), outboxnats.SubscriberStats{Foreign: 1}},
 		"other specversion":      {with("CE-SpecVersion", "2.0"), outboxnats.SubscriberStats{Foreign: 1}},
-		"no UUID":                {with("Ce-Id", "secret"), outboxnats.SubscriberStats{Retried: 1, Malformed: 1}},
-		"half an escape":         {with("ce-partitionkey", "secret%2"), outboxnats.SubscriberStats{Retried: 1, Malformed: 1}},
-		"overlong UTF-8":         {with("ce-partitionkey", "secret%C0%A0"), outboxnats.SubscriberStats{Retried: 1, Malformed: 1}},
-		"no time":                {with("ce-time", "secret"), outboxnats.SubscriberStats{Retried: 1, Malformed: 1}},
-		"the cause is no UUID":   {with("ce-causationid", "secret"), outboxnats.SubscriberStats{Retried: 1, Malformed: 1}},
+		"a type without end":     {with("ce-type", strings.Repeat("secret", 100)+"@1"), outboxnats.SubscriberStats{Foreign: 1}},
+		"broken UTF-8":           {with("tenant", "a\xff"), outboxnats.SubscriberStats{Acknowledged: 1}},
+		"a large header":         {with("tenant", strings.Repeat("x", 50_000)), outboxnats.SubscriberStats{Acknowledged: 1}},
+		"no UUID":                {with("Ce-Id", "secret"), outboxnats.SubscriberStats{Malformed: 1}},
+		"half an escape":         {with("ce-partitionkey", "secret%2"), outboxnats.SubscriberStats{Malformed: 1}},
+		"overlong UTF-8":         {with("ce-partitionkey", "secret%C0%A0"), outboxnats.SubscriberStats{Malformed: 1}},
+		"no time":                {with("ce-time", "secret"), outboxnats.SubscriberStats{Malformed: 1}},
+		"the cause is no UUID":   {with("ce-causationid", "secret"), outboxnats.SubscriberStats{Malformed: 1}},
 		"lower-case escapes":     {with("ce-partitionkey", "%c3%a4%41"), outboxnats.SubscriberStats{Acknowledged: 1}},
 		"escapes in a quotation": {with("ce-partitionkey", `"a \"b\""`), outboxnats.SubscriberStats{Acknowledged: 1}},
 	} {
@@ -362,7 +369,7 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 			consumer := w.consumer(t, jetstream.ConsumerConfig{})
 			r := subscribe(t, consumer, outboxnats.SubscriberConfig{Logger: slog.New(slog.NewTextHandler(&log, nil)), MinRetryDelay: time.Hour, MaxRetryDelay: time.Hour},
 				func(_ context.Context, m *outbox.Message) error {
-					if m.Headers[outbox.HeaderTraceparent] != "00-1" {
+					if m.Headers[outbox.HeaderTraceparent] != traceparent {
 						return fmt.Errorf("headers %v", m.Headers)
 					}
 					if m.Key != "" && m.Key != "äA" && m.Key != `a "b"` {
@@ -374,12 +381,167 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 			if strings.Contains(log.String(), "secret") {
 				t.Errorf("the log has a value:\n%s", log.String())
 			}
-			if settled := c.want.Retried == 0; settled {
+			if settled := c.want.Malformed == 0; settled {
 				eventually(t, "settled", func() bool { return unsettled(t, consumer) == 0 })
 			} else if unsettled(t, consumer) != 1 || log.String() == "" {
 				t.Error("what cannot be read is gone, or not logged")
 			}
 		})
+	}
+}
+
+// TestAnInvalidHeaderOfAStrangerIsLeftOut: what a handler finds in a message can be passed on with what it enqueues.
+func TestAnInvalidHeaderOfAStrangerIsLeftOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(t, jetstream.ConsumerConfig{})
+	header := nats.Header{
+		"ce-specversion": {"1.0"}, "ce-id": {"0198c0de-1111-7abc-8def-0123456789ab"}, "ce-type": {"order.placed@1"},
+		"tenant": {"größe"}, "broken": {"a\xff"}, "huge": {strings.Repeat("x", 10_000)}, "traceparent": {"rubbish"}, "tracestate": {"a=b"},
+	}
+	_, err := w.js.PublishMsg(t.Context(), &nats.Msg{Subject: "orders.placed", Header: header})
+	check(t, err)
+	got := make(chan map[string]string, 1)
+	subscribe(t, c, outboxnats.SubscriberConfig{}, func(_ context.Context, m *outbox.Message) error { got <- m.Headers; return nil })
+	if diff := cmp.Diff(map[string]string{"tenant": "größe"}, receive(t, got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// outcomes hands out outcomes and errors by the type of an event.
+type outcomes map[string]func() (inbox.Outcome, error)
+
+func (o outcomes) Handle(_ context.Context, m *outbox.Message) (inbox.Outcome, error) {
+	return o[m.TypeName()]()
+}
+
+// TestEachDeliveryCountsAsWhatItWas has one event of each kind delivered.
+func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(t, jetstream.ConsumerConfig{})
+	undecodable := &payload.Error{Path: "order_id", Problem: "missing"}
+	always := func(outcome inbox.Outcome, err error) func() (inbox.Outcome, error) {
+		return func() (inbox.Outcome, error) { return outcome, err }
+	}
+	// once fails with err, and then applies.
+	once := func(err error) func() (inbox.Outcome, error) {
+		var calls atomic.Int64
+		return func() (inbox.Outcome, error) {
+			if calls.Add(1) == 1 {
+				return inbox.Failed, &inbox.HandlerError{Consumer: "stock", Err: err}
+			}
+			return inbox.Applied, nil
+		}
+	}
+	handler := outcomes{
+		"applied@1":     always(inbox.Applied, nil),
+		"repeated@1":    always(inbox.Repeated, nil),
+		"ignored@1":     always(inbox.Ignored, nil),
+		"failed@1":      once(errors.New("no stock")),
+		"in.flight@1":   once(inbox.ErrInFlight),
+		"unknown@2":     once(inbox.ErrUnknownVersion),
+		"undecodable@1": once(undecodable),
+		"emits@1":       once(&outbox.EventError{Type: "other@1", Err: undecodable}), // its own event was invalid
+	}
+	for name := range handler {
+		m := event("", "{}")
+		var version int
+		m.Type, version, _ = outbox.ParseTypeName(name)
+		m.Version = int32(version)
+		w.publish(t, m)
+	}
+	r := subscribeHandler(t, c, outboxnats.SubscriberConfig{}, handler)
+	eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
+	want := outboxnats.SubscriberStats{Acknowledged: 7, Duplicates: 1, Ignored: 1, Retried: 3, UnknownVersion: 1, Malformed: 1}
+	if diff := cmp.Diff(want, r.Stats()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestWhatComesAgainAndAgainIsLoggedOnce counts the lines on types that are ignored, and on versions that are handed back.
+func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(t, jetstream.ConsumerConfig{})
+	for range 20 {
+		for _, name := range []string{"ignored", "ignored.too", "unknown"} {
+			m := event("", "{}")
+			m.Type = name
+			w.publish(t, m)
+		}
+	}
+	var log lockedBuffer
+	var handedBack atomic.Int64
+	handler := handlerOutcome(func(m *outbox.Message) (inbox.Outcome, error) {
+		if m.Type == "unknown" && handedBack.Add(1) <= 100 {
+			return inbox.Failed, inbox.ErrUnknownVersion
+		}
+		return inbox.Ignored, nil
+	})
+	subscribeHandler(t, c, outboxnats.SubscriberConfig{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), MinRetryDelay: 1, MaxRetryDelay: 10 * time.Millisecond,
+	}, handler)
+	eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
+	for _, line := range []string{"level=INFO.*event=ignored@1", "level=INFO.*event=ignored.too@1", "level=WARN.*event=unknown@1"} {
+		if got := len(regexp.MustCompile(line).FindAllString(log.String(), -1)); got != 1 {
+			t.Errorf("%d lines match %s, want 1:\n%s", got, line, log.String())
+		}
+	}
+}
+
+// TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne: the version that the consumer knows stands behind the one that it does
+// not, and no other process would take that. What follows of the key waits for both.
+func TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]int32{{2, 1}, {1, 2}, {3, 2, 1}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.consumer(t, jetstream.ConsumerConfig{AckWait: time.Hour})
+			fact, successor := event("k", "fact"), event("k", "successor")
+			for _, version := range order {
+				m := *fact
+				m.Version = version
+				w.publish(t, &m)
+			}
+			w.publish(t, successor)
+			var known atomic.Bool
+			var applied record
+			subscribeHandler(t, c, outboxnats.SubscriberConfig{}, handlerOutcome(func(m *outbox.Message) (inbox.Outcome, error) {
+				switch {
+				case m.ID == successor.ID:
+					applied.add("successor")
+				case m.Version != 1 && known.Load():
+					return inbox.Repeated, nil
+				case m.Version != 1:
+					return inbox.Failed, inbox.ErrUnknownVersion
+				default:
+					applied.add("fact")
+					known.Store(true)
+				}
+				return inbox.Applied, nil
+			}))
+			eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
+			if diff := cmp.Diff([]string{"fact", "successor"}, applied.all()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestEveryVersionOfAFactIsKept: the stream must not take one for a duplicate of the other, and drops a real one.
+func TestEveryVersionOfAFactIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m1 := event("k", "{}")
+	m2 := *m1
+	m2.Version = 2
+	w.publish(t, m1, &m2, m1, &m2)
+	info, err := w.stream.Info(t.Context())
+	check(t, err)
+	if info.State.Msgs != 2 {
+		t.Errorf("the stream keeps %d messages, want each version once", info.State.Msgs)
 	}
 }
 
