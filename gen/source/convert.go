@@ -124,6 +124,9 @@ func (l *loader) at(y *yaml.Node) rune {
 // sexagesimal matches what older readers take for a number or a time of day.
 var sexagesimal = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 
+// numeric matches numbers of any size (YAML 1.2.2, 10.3.2).
+var numeric = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^0o[0-7]+$|^0x[0-9a-fA-F]+$`)
+
 var oldBools = map[string]bool{"y": true, "yes": true, "on": true, "n": true, "no": true, "off": true}
 
 // reading says what a scalar may be taken for. The tag is the reader's own guess, as explicit tags have been refused.
@@ -145,6 +148,9 @@ func reading(y *yaml.Node) Reading {
 		return Float
 	case "!!timestamp":
 		return Time
+	}
+	if numeric.MatchString(y.Value) {
+		return Float // beyond what the reader's own numbers hold: it takes 1e400 for text
 	}
 	if oldBools[strings.ToLower(y.Value)] || sexagesimal.MatchString(y.Value) || y.Value == "=" || y.Value == "<<" {
 		return Ambiguous
