@@ -19,7 +19,7 @@ type key[T any] struct {
 	name     string
 	kind     kind
 	required bool
-	doc      string // for people and editors
+	doc      string // for people and editors; of a key that is not compiled yet, what to do instead
 	decode   func(d *decoder, p source.Pair, into *T)
 }
 
@@ -52,7 +52,7 @@ func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 		case k == nil:
 			d.unknownKey(p.Key, t.what, t.names())
 		case k.kind == notYet:
-			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet", k.name, t.what))
+			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet", k.name, t.what).WithHelp("%s", k.doc))
 		case k.required && saysNothing(p.Value):
 			d.add(diag.New(diag.ValueEmpty, p.Key.Pos, "key %q has no value", k.name).WithHelp("it is %s", k.doc))
 		case d.fits(p, k.kind):
