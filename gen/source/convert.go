@@ -22,6 +22,7 @@ func (l *loader) convert(y *yaml.Node, depth int) *Node {
 	}
 	switch y.Kind {
 	case yaml.ScalarNode:
+		l.checkPlain(y, false)
 		n.Kind, n.Text, n.Reading = Scalar, l.restored(y.Value), reading(y)
 		if y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 			l.blocks = append(l.blocks, y.Line)
@@ -69,6 +70,7 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 		l.report(diag.New(diag.YAMLKey, pos, "a key is a name, not %s", kindOf(y)).WithHelp("quote it if it is meant as text"))
 		return nil
 	}
+	l.checkPlain(y, true)
 	key := l.convert(y, depth+1)
 	if key.Kind != Scalar {
 		return nil
