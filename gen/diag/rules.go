@@ -79,6 +79,7 @@ const (
 
 	MigrationImmutable = "MIGRATION_IMMUTABLE"
 	MigrationNeeded    = "MIGRATION_NEEDED"
+	MigrationDuplicate = "MIGRATION_DUPLICATE"
 	TableSameName      = "TABLE_SAME_NAME"
 	SQLCompile         = "SQL_COMPILE"
 	OutputStale        = "OUTPUT_STALE"
@@ -147,6 +148,7 @@ var rules = []Rule{
 
 	{MigrationImmutable, CategoryOutput, Error, "a migration is not edited once it is generated"},
 	{MigrationNeeded, CategoryOutput, Error, "tables change through a migration only"},
+	{MigrationDuplicate, CategoryOutput, Error, "a migration stands in its directory once"},
 	{TableSameName, CategoryOutput, Error, "tables keep the names that a migration gave them"},
 	{SQLCompile, CategoryOutput, Error, "sqlc compiles the generated SQL"},
 	{OutputStale, CategoryOutput, Error, "generated files are what the catalogue generates (check)"},

@@ -20,6 +20,7 @@ type world struct {
 	disk      fstest.MapFS
 	known     []lock.Migration
 	database  lock.Database
+	others    []migrate.Other
 }
 
 func newWorld(t *testing.T, format string, disk ...string) *world {
@@ -37,7 +38,7 @@ func newWorld(t *testing.T, format string, disk ...string) *world {
 
 func (w *world) plan() (migrate.Result, error) {
 	return migrate.Plan(migrate.Input{
-		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database,
+		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database, Others: w.others,
 		Display: func(path string) string { return path },
 	})
 }
