@@ -26,6 +26,8 @@ type Input struct {
 	Data       []byte                           // the catalogue
 	Dir        fs.FS                            // the catalogue's directory: its lock, its migrations, and what sqlc made before
 	ImportPath func(dir string) (string, error) // of the package in a directory below that
+	// Neighbours returns the other catalogues that may write into a directory below the catalogue's own.
+	Neighbours func(dir string) ([]Neighbour, error)
 	// SQLC compiles files, among which is its configuration, to Go files. It is called only if the SQL changed, or what was
 	// made of it. An error in the SQL is a *sqlc.CompileError.
 	SQLC func(ctx context.Context, files map[string][]byte) (map[string][]byte, error)
@@ -90,6 +92,9 @@ type generator struct {
 }
 
 func (g *generator) run(ctx context.Context) error {
+	if err := g.checkNeighbours(); err != nil {
+		return err
+	}
 	if err := g.addGo(); err != nil {
 		return err
 	}
@@ -119,8 +124,13 @@ func (g *generator) addGo() error {
 }
 
 func (g *generator) addMigrations() error {
+	others, err := g.othersMigrations()
+	if err != nil {
+		return err
+	}
 	result, err := migrate.Plan(migrate.Input{
-		Catalogue: g.catalogue, Dir: g.Dir, Known: g.old.Migrations, Database: g.old.Model.Database, Display: g.display,
+		Catalogue: g.catalogue, Dir: g.Dir, Known: g.old.Migrations, Database: g.old.Model.Database,
+		Others: others, Display: g.display,
 	})
 	g.plan.Files = append(g.plan.Files, result.Files...)
 	g.plan.Stale = append(g.plan.Stale, result.Stale...)
@@ -174,7 +184,13 @@ func (g *generator) display(name string) string { return path.Join(path.Dir(g.Fi
 func (g *generator) explain(err error, r *Result) bool {
 	var violation *migrate.Violation
 	var compile *sqlc.CompileError
+	var problems *problems
 	switch {
+	case errors.As(err, &problems):
+		r.Diagnostics.Add(problems.list...)
+		for name, data := range problems.sources {
+			r.Sources[name] = data
+		}
 	case errors.As(err, &violation):
 		r.Diagnostics.Add(violation.Diagnostic)
 		for name, data := range violation.Sources {

@@ -84,6 +84,9 @@ const (
 	SQLCompile         = "SQL_COMPILE"
 	OutputStale        = "OUTPUT_STALE"
 	OutputOrphan       = "OUTPUT_ORPHAN"
+	OutputShared       = "OUTPUT_SHARED"
+	OutputCollision    = "OUTPUT_COLLISION"
+	OutputUnchecked    = "OUTPUT_UNCHECKED"
 
 	LintCatalogueEmpty = "LINT_CATALOGUE_EMPTY"
 	LintEventDoc       = "LINT_EVENT_DOC"
@@ -153,6 +156,9 @@ var rules = []Rule{
 	{SQLCompile, CategoryOutput, Error, "sqlc compiles the generated SQL"},
 	{OutputStale, CategoryOutput, Error, "generated files are what the catalogue generates (check)"},
 	{OutputOrphan, CategoryOutput, Warning, "a file that says it is generated is one that the catalogue generates"},
+	{OutputShared, CategoryOutput, Error, "a directory of generated files belongs to one catalogue"},
+	{OutputCollision, CategoryOutput, Error, "files beside the generated ones are of their package, and declare other names"},
+	{OutputUnchecked, CategoryOutput, Warning, "what sqlc made is compared with what sqlc makes"},
 
 	{LintCatalogueEmpty, CategoryLint, Warning, "a catalogue without events"},
 	{LintEventDoc, CategoryLint, Warning, "an event without doc"},

@@ -85,10 +85,14 @@ func (p *planner) isOurs(f file) bool {
 }
 
 // looksLikeOurs reports whether a file must have been the migration before somebody edited it: it stands in
-// the migration's place, says that it is generated, or has most of its lines.
+// the migration's place or has most of its lines. If no lock says what was written, so may any file that
+// says it is generated.
 func (p *planner) looksLikeOurs(f file) bool {
-	return p.known != nil && path.Base(f.path) == path.Base(p.known.File) || isOurName(path.Base(f.path)) ||
-		output.HasMarker(f.data, output.Marker) || p.makesTables(f)
+	name := path.Base(f.path)
+	if p.known != nil {
+		return name == path.Base(p.known.File) || p.makesTables(f)
+	}
+	return isOurName(name) || output.HasMarker(f.data, output.Marker) || p.makesTables(f)
 }
 
 // makesTables reports whether a file has more than half of the migration's lines.
