@@ -98,11 +98,17 @@ func (g *generator) run(ctx context.Context) error {
 	if err := g.addGo(); err != nil {
 		return err
 	}
+	if err := g.checkEvents(); err != nil {
+		return err
+	}
 	if err := g.addMigrations(); err != nil {
 		return err
 	}
 	g.addAttributes()
 	if err := g.addSQL(ctx); err != nil { // last, since it takes longest
+		return err
+	}
+	if err := g.checkSQLC(); err != nil {
 		return err
 	}
 	return g.finish()
