@@ -29,8 +29,9 @@ type Input struct {
 	// Neighbours returns the other catalogues that may write into a directory below the catalogue's own.
 	Neighbours func(dir string) ([]Neighbour, error)
 	// SQLC compiles files, among which is its configuration, to Go files. It is called only if the SQL changed, or what was
-	// made of it. An error in the SQL is a *sqlc.CompileError.
+	// made of it, or if it was not seen to make that. An error in the SQL is a *sqlc.CompileError.
 	SQLC func(ctx context.Context, files map[string][]byte) (map[string][]byte, error)
+	Seen sqlc.Seen // what SQLC was seen to make
 }
 
 // Result is what is to be on disk, and what is to be said of the catalogue.
@@ -62,6 +63,7 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	}
 	r.Plan = g.plan
 	r.Diagnostics.Add(g.orphans()...)
+	r.Diagnostics.Add(g.notes...)
 	return r, nil
 }
 
@@ -89,6 +91,7 @@ type generator struct {
 	old, next *lock.Lock
 	sqlFiles  map[string][]byte // what sqlc compiles, by name
 	plan      output.Plan
+	notes     diag.List // on what was not checked
 }
 
 func (g *generator) run(ctx context.Context) error {
