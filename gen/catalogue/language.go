@@ -49,7 +49,6 @@ var catalogueTable = table[draft]{what: "a catalogue", keys: []key[draft]{
 
 var goTable = table[Go]{what: "go", keys: []key[Go]{
 	{"package", kindText, true, "the name of the generated package", func(d *decoder, p source.Pair, g *Go) {
-		g.PackagePos = p.Value.Pos
 		d.goPackage(p.Value, &g.Package)
 	}},
 	{"dir", kindText, true, "the directory of the package, relative to the catalogue", func(d *decoder, p source.Pair, g *Go) {

@@ -26,10 +26,9 @@ type Catalogue struct {
 
 // Go says where generated code goes.
 type Go struct {
-	Package    string
-	Dir        string // relative to the catalogue, with slashes
-	PackagePos diag.Pos
-	DirPos     diag.Pos
+	Package string
+	Dir     string // relative to the catalogue, with slashes
+	DirPos  diag.Pos
 }
 
 // Database says which database the outbox lives in, and what its tables are called.
