@@ -43,7 +43,7 @@ func (g *generator) checkNeighbours() error {
 			if i < 0 {
 				continue
 			}
-			d := diag.New(diag.OutputShared, g.catalogue.Go.DirPos, "%s generates into %s, too", n.Catalogue, g.display(ours[i])).
+			d := diag.New(diag.OutputShared, g.catalogue.Go.Pos, "%s generates into %s, too", n.Catalogue, g.display(ours[i])).
 				WithHelp("choose another go.dir for one of the two; if it is %s that has moved away, generate it first", n.Catalogue)
 			return &problems{list: diag.List{d}}
 		}

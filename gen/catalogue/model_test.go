@@ -34,7 +34,7 @@ func TestTheModelHoldsTheSettings(t *testing.T) {
 		File: "whole.yaml", Service: "shop/orders",
 		Go: catalogue.Go{
 			Package: "events", Dir: "internal/events",
-			DirPos: diag.Pos{File: "whole.yaml", Line: 7, Column: 8, End: 23},
+			Pos: diag.Pos{File: "whole.yaml", Line: 7, Column: 8, End: 23},
 		},
 		Database: catalogue.Database{
 			Engine: "postgresql", Schema: "messaging",
