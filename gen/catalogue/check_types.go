@@ -33,10 +33,10 @@ func (k *checker) reportCircle(circle []arrow[*fieldDraft]) {
 		steps = append(steps, k.types[a.from].Name+"."+a.why.Name)
 	}
 	last := circle[len(circle)-1].why
-	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s", k.types[circle[0].from].Name, joinSteps(steps))
+	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s", k.types[circle[0].from].Name, listed(steps, ", "))
 	d = d.WithHelp("make one of them optional, a list or a map")
 	for i, a := range circle[:len(circle)-1] {
-		if i < maxSteps {
+		if i < maxListed {
 			d = d.WithRelated(a.why.expr.pos, "%s contains %s", k.types[a.from].Name, k.types[a.to].Name)
 		}
 	}
@@ -99,7 +99,7 @@ func (k *checker) unknownKeyField(e *eventDraft, name, owner string, fields []*f
 	if near := k.nearest(name, names); near != "" {
 		d = d.WithHelp("did you mean %q?", near)
 	} else if len(names) > 0 {
-		d = d.WithHelp("its fields are %s", strings.Join(names, ", "))
+		d = d.WithHelp("its fields are %s", listed(names, ", "))
 	}
 	k.add(d)
 }
@@ -190,9 +190,9 @@ func (k *checker) unknownEvent(w word, what string) {
 	}
 	switch {
 	case len(versions) > 0 && !versioned:
-		d = d.WithHelp("say which version: %s", strings.Join(versions, " or "))
+		d = d.WithHelp("say which version: %s", listed(versions, " or "))
 	case len(versions) > 0:
-		d = d.WithHelp("there is %s", strings.Join(versions, " and "))
+		d = d.WithHelp("there is %s", listed(versions, " and "))
 	case near != "":
 		d = d.WithHelp("did you mean %q?", near)
 	default:

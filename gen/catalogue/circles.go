@@ -107,13 +107,13 @@ func wayTo[T any](came map[int]arrow[T], start int) []arrow[T] {
 	return circle
 }
 
-// maxSteps is how many steps of a circle are named. Nobody reads more.
-const maxSteps = 8
+// maxListed is how many things of a kind a message lists. Nobody reads more.
+const maxListed = 8
 
-// joinSteps lists steps, and leaves out those in the middle if there are too many.
-func joinSteps(steps []string) string {
-	if len(steps) > maxSteps {
-		steps = append(append(steps[:maxSteps-1:maxSteps-1], "…"), steps[len(steps)-1])
+// listed joins words, and leaves out those before the last if there are too many.
+func listed(words []string, separator string) string {
+	if len(words) > maxListed {
+		words = append(append(words[:maxListed-1:maxListed-1], "…"), words[len(words)-1])
 	}
-	return strings.Join(steps, ", ")
+	return strings.Join(words, separator)
 }

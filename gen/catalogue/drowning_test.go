@@ -79,6 +79,25 @@ func TestTypesThatAllContainOneAnotherGetOneError(t *testing.T) {
 	}
 }
 
+// A message about one of many does not list them all.
+func TestMessagesListAFewOfMany(t *testing.T) {
+	t.Parallel()
+	yaml := head + "events:\n  thing.seen@1: {doc: A thing., key: colour, payload: {" + names("f%d: string", 500) + "}}\n"
+	for i := range 500 {
+		yaml += fmt.Sprintf("  order.placed@%d: {doc: An order., payload: {}}\n", i+1)
+	}
+	yaml += "consumers: {a: {handles: [order.placed@900, order.placed]}}\n"
+	_, list := catalogue.Parse("outbox.yaml", []byte(yaml))
+	if len(list) != 3 {
+		t.Errorf("got %d diagnostics, want 3", len(list))
+	}
+	for _, d := range list {
+		if len(d.Help) > 300 || !strings.Contains(d.Help, "…") {
+			t.Errorf("got help %q", d.Help)
+		}
+	}
+}
+
 // What is shown to people begins with errors, however many hints there are.
 func TestHintsPushOutNoError(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ func (l *linter) loop(circle []arrow[*Event]) {
 			steps = append(steps, l.consumers[a.from].Name+" emits "+a.why.TypeName())
 		}
 	}
-	message := fmt.Sprintf("%s, which %s handles", joinSteps(steps), first.Name)
+	message := fmt.Sprintf("%s, which %s handles", listed(steps, ", "), first.Name)
 	d := diag.New(diag.LintConsumerLoop, first.Pos, "events go round in a circle: %s", message)
 	l.list.Add(d.WithHelp("make sure that a handler comes to an end of it, or break the circle"))
 }
