@@ -40,7 +40,8 @@ func (g *generator) checkBeside(dir, name string, mend func(string) string) erro
 	return &problems{list: list, sources: sources}
 }
 
-// isRemoved reports whether this run will remove a file: an earlier one wrote it, and it still says so.
+// isRemoved reports whether this run will remove a file: an earlier one wrote it, and it still says
+// so.
 func (g *generator) isRemoved(name string, data []byte) bool {
 	_, before := g.old.Files[name]
 	_, now := g.next.Files[name]

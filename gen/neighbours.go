@@ -15,8 +15,8 @@ import (
 type Neighbour struct {
 	Catalogue string // its file, as messages call it
 	Lock      *lock.Lock
-	// Has reports whether its directory theirs is the catalogue's directory ours. Each is relative to its
-	// own catalogue.
+	// Has reports whether its directory theirs is the catalogue's directory ours. Each is relative
+	// to its own catalogue.
 	Has func(theirs, ours string) bool
 }
 
@@ -28,8 +28,8 @@ type problems struct {
 
 func (p *problems) Error() string { return fmt.Sprintf("%d problems", len(p.list)) }
 
-// checkNeighbours refuses to generate into a directory that another catalogue generates into: the two would
-// overwrite each other's files at every run.
+// checkNeighbours refuses to generate into a directory that another catalogue generates into: the
+// two would overwrite each other's files at every run.
 func (g *generator) checkNeighbours() error {
 	ours := []string{g.catalogue.Go.Dir, g.sqlDir()}
 	neighbours, err := g.neighbours(g.sqlDir())
@@ -51,7 +51,8 @@ func (g *generator) checkNeighbours() error {
 	return nil
 }
 
-// othersMigrations returns the catalogues that have migrations in the catalogue's directory of them.
+// othersMigrations returns the catalogues that have migrations in the catalogue's directory of
+// them.
 func (g *generator) othersMigrations() ([]migrate.Other, error) {
 	dir := g.catalogue.Migrations.Dir
 	if dir == "" {

@@ -19,9 +19,9 @@ func (g *generator) compile(ctx context.Context) (map[string][]byte, error) {
 	return made, err
 }
 
-// verify returns what sqlc makes of the SQL, given what is on disk and has the sums that the lock knows:
-// somebody may have edited both. If sqlc was not seen to make this on this machine, it is run. If it cannot
-// be, that is said, and the disk is believed.
+// verify returns what sqlc makes of the SQL, given what is on disk and has the sums that the lock
+// knows: somebody may have edited both. If sqlc was not seen to make this on this machine, it is
+// run. If it cannot be, that is said, and the disk is believed.
 func (g *generator) verify(ctx context.Context, before map[string][]byte) (map[string][]byte, error) {
 	if g.Seen.Has(g.seenAs(before)) {
 		return before, nil

@@ -11,11 +11,12 @@ import (
 	"github.com/outboxgen/outboxgen/gen/lock"
 )
 
-// neighbours returns the other catalogues that may write into a directory below the catalogue's: those whose
-// lock stands in it or above it, up to the top of the repository, since a catalogue writes below itself only.
-func (c *compile) neighbours(below string) ([]gen.Neighbour, error) {
+// neighbours returns the other catalogues that may write into a directory below the catalogue's:
+// those whose lock stands in it or above it, up to the top of the repository, since a catalogue
+// writes below itself only.
+func (c *compile) neighbours(name string) ([]gen.Neighbour, error) {
 	home := filepath.Dir(c.path)
-	start := realPath(filepath.Join(home, filepath.FromSlash(below)))
+	start := realPath(below(home, name))
 	var found []gen.Neighbour
 	for dir := start; ; dir = filepath.Dir(dir) {
 		l, err := lockIn(dir)
@@ -25,7 +26,7 @@ func (c *compile) neighbours(below string) ([]gen.Neighbour, error) {
 		if l != nil && !sameDir(dir, home) {
 			n := gen.Neighbour{Catalogue: c.nameOf(filepath.Join(dir, l.Catalogue)), Lock: l}
 			n.Has = func(theirs, ours string) bool {
-				return sameDir(filepath.Join(dir, filepath.FromSlash(theirs)), filepath.Join(home, filepath.FromSlash(ours)))
+				return sameDir(below(dir, theirs), below(home, ours))
 			}
 			found = append(found, n)
 		}
@@ -50,11 +51,14 @@ func lockIn(dir string) (*lock.Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.ToSlash(dir), err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(l.Catalogue))); l.Catalogue == "" || err != nil {
+	if _, err := os.Stat(below(dir, l.Catalogue)); l.Catalogue == "" || err != nil {
 		return nil, nil // what is left of a catalogue that has moved away
 	}
 	return l, nil
 }
+
+// below is the path of a name with slashes.
+func below(dir, name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 
 // isTop reports whether a directory is a repository's, or the file system's.
 func isTop(dir string) bool {
@@ -62,8 +66,9 @@ func isTop(dir string) bool {
 	return err == nil || dir == filepath.Dir(dir)
 }
 
-// sameDir reports whether two paths lead to one directory, through symbolic links and in either case where
-// the file system does not tell them apart. Directories that do not exist yet are compared by name.
+// sameDir reports whether two paths lead to one directory, through symbolic links and in either
+// case where the file system does not tell them apart. Directories that do not exist yet are
+// compared by name.
 func sameDir(a, b string) bool {
 	one, errA := os.Stat(a)
 	other, errB := os.Stat(b)

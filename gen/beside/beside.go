@@ -1,5 +1,6 @@
-// Package beside looks at the Go files that stand beside generated ones, and finds those that do not compile
-// with them: files of another package, and declarations of a name that generated code has.
+// Package beside looks at the Go files that stand beside generated ones, and finds those that do
+// not compile with them: files of another package, and declarations of a name that generated code
+// has.
 package beside
 
 import (
@@ -24,9 +25,9 @@ type Package struct {
 	Mend    func(name string) string            // says how to mend a file of a package of another name
 }
 
-// Check returns what is wrong with the other Go files of a package's directory, and the contents of the
-// files that it points into. Files that the go command passes over, for the tools' sake or by their build
-// constraints, are of no concern.
+// Check returns what is wrong with the other Go files of a package's directory, and the contents of
+// the files that it points into. Files that the go command passes over, for the tools' sake or by
+// their build constraints, are of no concern.
 func Check(dir fs.FS, p Package) (diag.List, map[string][]byte) {
 	c := checker{Package: p, fset: token.NewFileSet(), sources: map[string][]byte{}}
 	users := c.read(dir)
@@ -118,10 +119,10 @@ func (c *checker) file(u user) {
 	for _, d := range declarations(u.syntax, false) {
 		if file, ok := c.declared[d.name]; ok {
 			c.report(u, d.ident, "%s is declared here and in %s", d.name, file).
-				help("rename it, or what the catalogue calls so; or move this file to another package")
+				help("rename it, or what the catalogue calls so; or move this file elsewhere")
 		} else if file, ok := c.imported[d.name]; ok {
-			c.report(u, d.ident, "%s is declared here, and %s imports a package under this name", d.name, file).
-				help("rename it, or move this file to another package")
+			c.report(u, d.ident, "%s is declared here, and %s imports a package so called", d.name, file).
+				help("rename it, or move this file elsewhere")
 		}
 	}
 	for _, d := range imports(u.syntax) {
@@ -132,11 +133,13 @@ func (c *checker) file(u user) {
 	}
 }
 
-// otherPackage reports one file of another package: if the directory is somebody else's, all of its files are.
+// otherPackage reports one file of another package: if the directory is somebody else's, all of its
+// files are.
 func (c *checker) otherPackage(u user) {
 	if !c.strange {
 		c.strange = true
-		c.report(u, u.syntax.Name, "this file is of package %s, and the files that are generated beside it are of package %s",
+		c.report(u, u.syntax.Name,
+			"this file is of package %s, and the files that are generated beside it are of package %s",
 			u.syntax.Name.Name, c.Name).help(c.Mend(u.syntax.Name.Name))
 	}
 }
@@ -157,5 +160,8 @@ func (c *checker) pos(u user, at ast.Node) diag.Pos {
 	from, to := c.fset.PositionFor(at.Pos(), false), c.fset.PositionFor(at.End(), false)
 	start := from.Offset - (from.Column - 1)
 	column := 1 + utf8.RuneCount(u.data[start:from.Offset])
-	return diag.Pos{File: u.display, Line: from.Line, Column: column, End: column + utf8.RuneCount(u.data[from.Offset:min(to.Offset, len(u.data))])}
+	marked := u.data[from.Offset:min(to.Offset, len(u.data))]
+	return diag.Pos{
+		File: u.display, Line: from.Line, Column: column, End: column + utf8.RuneCount(marked),
+	}
 }

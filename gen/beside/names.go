@@ -10,13 +10,16 @@ import (
 	"strconv"
 )
 
-// systems are those for which a file counts as compiled: what breaks on one of them is worth saying on all.
+// systems are those for which a file counts as compiled: what breaks on one of them is worth saying
+// on all.
 var systems = [][2]string{
-	{build.Default.GOOS, build.Default.GOARCH}, {"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+	{build.Default.GOOS, build.Default.GOARCH},
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "arm64"}, {"windows", "amd64"},
 }
 
-// isCompiled reports whether the go command takes a file without being given tags: not if its name begins
-// with a point or an underscore, if its build constraint asks for a tag, or if it is no file at all.
+// isCompiled reports whether the go command takes a file without being given tags: not if its name
+// begins with a point or an underscore, if its build constraint asks for a tag, or if it is no file
+// at all.
 func isCompiled(dir fs.FS, in, name string) bool {
 	info, err := fs.Stat(dir, path.Join(in, name))
 	if err != nil || !info.Mode().IsRegular() || path.Ext(name) != ".go" {
@@ -40,8 +43,8 @@ type declaration struct {
 	ident ast.Node
 }
 
-// declarations returns what a file declares, with the fields of its structs if they are asked for: a method
-// cannot share a field's name.
+// declarations returns what a file declares, with the fields of its structs if they are asked for:
+// a method cannot share a field's name.
 func declarations(f *ast.File, fields bool) []declaration {
 	var all []declaration
 	add := func(prefix string, idents ...*ast.Ident) {
@@ -95,8 +98,8 @@ func receiver(list *ast.FieldList) string {
 
 var versionSuffix = regexp.MustCompile(`^(.*?)(/v[0-9]+|\.v[0-9]+)$`)
 
-// imports returns the names under which a file imports packages. Without a name of its own, a package is
-// taken to be called like its directory, as nearly all are.
+// imports returns the names under which a file imports packages. Without a name of its own, a
+// package is taken to be called like its directory, as nearly all are.
 func imports(f *ast.File) []declaration {
 	var all []declaration
 	for _, spec := range f.Imports {

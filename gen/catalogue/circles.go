@@ -11,9 +11,9 @@ type arrow[T any] struct {
 	why      T
 }
 
-// circles returns one circle of every group of nodes that can all reach one another: a shortest one through
-// the group's first node. In a graph of n nodes there may be more circles than anybody can count, but never
-// more than n groups. It takes time in proportion to the arrows.
+// circles returns one circle of every group of nodes that can all reach one another: a shortest one
+// through the group's first node. In a graph of n nodes there may be more circles than anybody can
+// count, but never more than n groups. It takes time in proportion to the arrows.
 func circles[T any](nodes int, arrows []arrow[T]) [][]arrow[T] {
 	out := make([][]arrow[T], nodes)
 	for _, a := range arrows {
@@ -35,7 +35,8 @@ func circles[T any](nodes int, arrows []arrow[T]) [][]arrow[T] {
 
 // groups numbers the strongly connected components, by Tarjan's algorithm.
 func groups[T any](out [][]arrow[T]) []int {
-	s := tarjan[T]{out: out, order: make([]int, len(out)), low: make([]int, len(out)), group: make([]int, len(out))}
+	n := len(out)
+	s := tarjan[T]{out: out, order: make([]int, n), low: make([]int, n), group: make([]int, n)}
 	for n := range out {
 		if s.order[n] == 0 {
 			s.visit(n)
@@ -78,7 +79,8 @@ func (s *tarjan[T]) visit(n int) {
 	}
 }
 
-// shortest returns a shortest way from a node back to itself, or nil. It looks in the node's group only.
+// shortest returns a shortest way from a node back to itself, or nil. It looks in the node's group
+// only.
 func shortest[T any](out [][]arrow[T], group []int, start int) []arrow[T] {
 	came := map[int]arrow[T]{} // the arrow by which a node was reached first
 	for queue := []int{start}; len(queue) > 0; queue = queue[1:] {

@@ -1,7 +1,9 @@
-// Package migrate says which migrations are missing, and writes them in the format of the team's migration tool.
+// Package migrate says which migrations are missing, and writes them in the format of the team's
+// migration tool.
 //
-// A migration that was written once is never changed: a database may have run it. It may be moved, renamed,
-// renumbered, commented, and written in another tool's format, since none of that changes what it does.
+// A migration that was written once is never changed: a database may have run it. It may be moved,
+// renamed, renumbered, commented, and written in another tool's format, since none of that changes
+// what it does.
 package migrate
 
 import (
@@ -43,8 +45,8 @@ type Result struct {
 	Known []lock.Migration // for the lock
 }
 
-// Plan returns the migrations of a catalogue. It is a *Violation where the tables changed under a migration, or the migration
-// under the tables.
+// Plan returns the migrations of a catalogue. It is a *Violation where the tables changed under a
+// migration, or the migration under the tables.
 func Plan(in Input) (Result, error) {
 	if len(in.Known) > 1 || len(in.Known) == 1 && in.Known[0].SchemaVersion > SchemaVersion {
 		return Result{}, fmt.Errorf("%s: it knows migrations of a newer outboxgen: install that one", lock.Name)
@@ -68,7 +70,8 @@ type planner struct {
 	down       []byte // what undoes it, bare
 }
 
-// planNone is for a catalogue that has no migrations any more. The one that it had keeps its tables' names.
+// planNone is for a catalogue that has no migrations any more. The one that it had keeps its
+// tables' names.
 func (p *planner) planNone() (Result, error) {
 	if p.known == nil || p.Database == lock.Normalise(p.Catalogue).Database {
 		return Result{Known: p.Known}, nil
@@ -109,8 +112,8 @@ func (p *planner) plan() (Result, error) {
 	return p.move(*f, f.data), nil
 }
 
-// locate finds the migration on disk by what it contains, or else a file that was the migration before it
-// was edited. It returns nil if there is neither.
+// locate finds the migration on disk by what it contains, or else a file that was the migration
+// before it was edited. It returns nil if there is neither.
 func (p *planner) locate(names []string) (*file, error) {
 	files, err := p.read(names)
 	if err != nil {
@@ -165,7 +168,8 @@ func (p *planner) newPath(names []string) string {
 	return path.Join(p.Catalogue.Migrations.Dir, name)
 }
 
-// move returns the plan for a migration that stands at a path, which may be in the directory that the catalogue named before.
+// move returns the plan for a migration that stands at a path, which may be in the directory that
+// the catalogue named before.
 func (p *planner) move(f file, data []byte) Result {
 	to := path.Join(p.Catalogue.Migrations.Dir, path.Base(f.path))
 	result := p.write(to, data)

@@ -19,8 +19,8 @@ type file struct {
 	data []byte
 }
 
-// read returns the SQL files of the catalogue's directory of migrations, by name, and the migration of the
-// last run if it stands elsewhere.
+// read returns the SQL files of the catalogue's directory of migrations, by name, and the migration
+// of the last run if it stands elsewhere.
 func (p *planner) read(names []string) ([]file, error) {
 	var paths []string
 	for _, name := range names {
@@ -57,7 +57,8 @@ func (p *planner) readFile(at string) ([]byte, error) {
 	return fs.ReadFile(p.Dir, at)
 }
 
-// owner returns the other catalogue that a file belongs to, if any, and whether it makes this one's tables.
+// owner returns the other catalogue that a file belongs to, if any, and whether it makes this one's
+// tables.
 func (p *planner) owner(f file) (catalogue string, same bool) {
 	for _, other := range p.Others {
 		for _, m := range other.Migrations {
@@ -69,8 +70,8 @@ func (p *planner) owner(f file) (catalogue string, same bool) {
 	return "", false
 }
 
-// isOurs reports whether a file is the migration, whatever it is called, however it is commented, and for
-// whichever tool it is written: the file itself, or one with the same statements.
+// isOurs reports whether a file is the migration, whatever it is called, however it is commented,
+// and for whichever tool it is written: the file itself, or one with the same statements.
 func (p *planner) isOurs(f file) bool {
 	if output.Same(f.data, p.text) || p.known != nil && output.Hash(f.data) == p.known.Hash {
 		return true
@@ -84,9 +85,9 @@ func (p *planner) isOurs(f file) bool {
 	})
 }
 
-// looksLikeOurs reports whether a file must have been the migration before somebody edited it: it stands in
-// the migration's place or has most of its lines. If no lock says what was written, so may any file that
-// says it is generated.
+// looksLikeOurs reports whether a file must have been the migration before somebody edited it: it
+// stands in the migration's place or has most of its lines. If no lock says what was written, so
+// may any file that says it is generated.
 func (p *planner) looksLikeOurs(f file) bool {
 	name := path.Base(f.path)
 	if p.known != nil {
@@ -104,7 +105,7 @@ func (p *planner) makesTables(f file) bool {
 	all, shared := 0, 0
 	for line := range bytes.Lines(p.text) {
 		line = bytes.TrimSpace(line)
-		if !bytes.Contains(line, []byte(`"`+p.Catalogue.Database.Prefix)) || bytes.HasPrefix(line, []byte("--")) {
+		if bytes.HasPrefix(line, []byte("--")) || !bytes.Contains(line, []byte(`"`+p.Catalogue.Database.Prefix)) {
 			continue // of the lines that name nothing, those of other tables are the same
 		}
 		all++
@@ -127,11 +128,13 @@ func (p *planner) format(f file) string {
 	}
 }
 
-// wayDown matches the line at which the tools' formats turn to the way down: goose, sql-migrate, dbmate, tern.
+// wayDown matches the line at which the tools' formats turn to the way down: goose, sql-migrate,
+// dbmate, tern.
 var wayDown = regexp.MustCompile(
 	`(?mi)^[ \t]*--[ \t]*(\+goose[ \t]+down|\+migrate[ \t]+down|migrate:down|--[ \t]*create above / drop below).*$`)
 
-// directions returns the statements of a file that go up, and those that go down, without anything else.
+// directions returns the statements of a file that go up, and those that go down, without anything
+// else.
 func directions(data []byte) (up, down []byte) {
 	at := wayDown.FindIndex(data)
 	if at == nil {
@@ -142,8 +145,8 @@ func directions(data []byte) (up, down []byte) {
 
 func trimmed(text []byte) []byte { return bytes.TrimSpace(bare(text)) }
 
-// hashes returns what Migration.Statements may be for trimmed statements: bare leaves a space at the end,
-// and one before them if a comment was there.
+// hashes returns what Migration.Statements may be for trimmed statements: bare leaves a space at
+// the end, and one before them if a comment was there.
 func hashes(statements []byte) []string {
 	text := string(statements) + " "
 	return []string{output.Hash([]byte(text)), output.Hash([]byte(" " + text))}

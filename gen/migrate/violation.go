@@ -70,7 +70,8 @@ func (p *planner) edited(f file) error {
 	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: f.data}}
 }
 
-// renamed points at the key that names the tables otherwise, or at all of database where it was taken away.
+// renamed points at the key that names the tables otherwise, or at all of database where it was
+// taken away.
 func (p *planner) renamed(at string) error {
 	now := lock.Normalise(p.Catalogue).Database
 	pos := p.Catalogue.Database.Pos

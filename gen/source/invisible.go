@@ -25,8 +25,8 @@ func (l *loader) invisibleAt(line, column int) diag.Diagnostic {
 		l.line(line)[column]).WithHelp(`write a space, or remove it; in a text, put it between double quotes`)
 }
 
-// misplaced returns the index of an invisible rune before a line's first mark, or after the colon of its
-// key, or -1.
+// misplaced returns the index of an invisible rune before a line's first mark, or after the colon
+// of its key, or -1.
 func misplaced(line []rune) int {
 	first := slices.IndexFunc(line, func(r rune) bool { return r != ' ' && r != '\t' })
 	if first >= 0 && isInvisible(line[first]) {
@@ -43,7 +43,8 @@ func misplaced(line []rune) int {
 	return -1
 }
 
-// checkInvisible reports lines that are indented with what cannot be seen, except those that are text.
+// checkInvisible reports lines that are indented with what cannot be seen, except those that are
+// text.
 func (l *loader) checkInvisible(text map[int]bool) {
 	for i, line := range l.lines {
 		first := firstMark(line)
@@ -56,9 +57,9 @@ func (l *loader) checkInvisible(text map[int]bool) {
 // indicator matches what means something to YAML if a space follows.
 var indicator = regexp.MustCompile(`^([-?]|[\w@.-]+:)?$`)
 
-// checkPlain reports an invisible rune in a scalar without quotes if it stands where a space would have
-// meant something: at its beginning, after a hyphen or a key's colon, before a number sign. In a key, there
-// is no place for one.
+// checkPlain reports an invisible rune in a scalar without quotes if it stands where a space would
+// have meant something: at its beginning, after a hyphen or a key's colon, before a number sign. In
+// a key, there is no place for one.
 func (l *loader) checkPlain(y *yaml.Node, isKey bool) {
 	if y.Kind != yaml.ScalarNode || y.Style&^yaml.TaggedStyle != 0 {
 		return

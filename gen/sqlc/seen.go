@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// Seen remembers on this machine what sqlc has made of which SQL, each by a hash of both. A repository
-// cannot bring it along, unlike the sums in a lock: so what is in it need not be compiled again to be
-// believed. The zero value remembers nothing.
+// Seen remembers on this machine what sqlc has made of which SQL, each by a hash of both. A
+// repository cannot bring it along, unlike the sums in a lock: so what is in it need not be
+// compiled again to be believed. The zero value remembers nothing.
 type Seen struct{ Dir string }
 
 // UserSeen is in the user's cache directory, if there is one.
