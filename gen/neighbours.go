@@ -2,12 +2,16 @@ package gen
 
 import (
 	"fmt"
+	"io/fs"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
 	"github.com/outboxgen/outboxgen/gen/lock"
 	"github.com/outboxgen/outboxgen/gen/migrate"
+	"github.com/outboxgen/outboxgen/gen/output"
 	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
@@ -48,7 +52,28 @@ func (g *generator) checkNeighbours() error {
 			return &problems{list: diag.List{d}}
 		}
 	}
-	return nil
+	return g.checkStranger()
+}
+
+var serviceConstant = regexp.MustCompile(`(?m)^\tService += (".*")$`)
+
+// checkStranger refuses to overwrite the package of another service that no lock knows: its own may not be
+// committed, or stand where it cannot be found. If it was this catalogue's lock that was lost, the package
+// is of this service.
+func (g *generator) checkStranger() error {
+	name := path.Join(g.catalogue.Go.Dir, "outbox.gen.go")
+	data, err := fs.ReadFile(g.Dir, name)
+	_, known := g.old.Files[name]
+	if err != nil || known || !output.HasMarker(data, output.Marker) {
+		return nil
+	}
+	m := serviceConstant.FindSubmatch(data)
+	if m == nil || string(m[1]) == strconv.Quote(g.catalogue.Service) {
+		return nil
+	}
+	d := diag.New(diag.OutputShared, g.catalogue.Go.Pos, "%s was generated for another service, %s", g.display(name), m[1]).
+		WithHelp("choose another go.dir; if it is this catalogue's of before, delete it")
+	return &problems{list: diag.List{d}}
 }
 
 // othersMigrations returns the catalogues that have migrations in the catalogue's directory of
