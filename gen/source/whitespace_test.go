@@ -69,6 +69,7 @@ func TestWhatLooksLikeASpaceIsNamed(t *testing.T) {
 			"a: [" + space + "b]\n":                    "1:5-6",
 			"a" + space + ": b\n":                      "1:2-3",
 			"a: 1 " + space + "# comment\n":            "1:6-7",
+			"a: text\n " + space + "that goes on\n":    "2:2-3",
 		} {
 			wantOnly(t, data, diag.YAMLEncoding, place)
 		}
