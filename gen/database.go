@@ -26,10 +26,13 @@ func (g *generator) addSQL(ctx context.Context) error {
 	g.sqlFiles = rendered.ByName()
 	g.next.SQL = hashAll(g.sqlFiles)
 	compiled, ok := g.compiledBefore()
-	if !ok {
-		if compiled, err = g.SQLC(ctx, g.sqlFiles); err != nil {
-			return err
-		}
+	if ok {
+		compiled, err = g.verify(ctx, compiled)
+	} else {
+		compiled, err = g.compile(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	for _, name := range sortedKeys(g.sqlFiles) {
 		g.add(path.Join(g.sqlDir(), name), g.sqlFiles[name], output.Marker)

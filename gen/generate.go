@@ -26,9 +26,12 @@ type Input struct {
 	Data       []byte                           // the catalogue
 	Dir        fs.FS                            // the catalogue's directory: its lock, its migrations, and what sqlc made before
 	ImportPath func(dir string) (string, error) // of the package in a directory below that
+	// Neighbours returns the other catalogues that may write into a directory below the catalogue's own.
+	Neighbours func(dir string) ([]Neighbour, error)
 	// SQLC compiles files, among which is its configuration, to Go files. It is called only if the SQL changed, or what was
-	// made of it. An error in the SQL is a *sqlc.CompileError.
+	// made of it, or if it was not seen to make that. An error in the SQL is a *sqlc.CompileError.
 	SQLC func(ctx context.Context, files map[string][]byte) (map[string][]byte, error)
+	Seen sqlc.Seen // what SQLC was seen to make
 }
 
 // Result is what is to be on disk, and what is to be said of the catalogue.
@@ -60,6 +63,7 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	}
 	r.Plan = g.plan
 	r.Diagnostics.Add(g.orphans()...)
+	r.Diagnostics.Add(g.notes...)
 	return r, nil
 }
 
@@ -87,10 +91,17 @@ type generator struct {
 	old, next *lock.Lock
 	sqlFiles  map[string][]byte // what sqlc compiles, by name
 	plan      output.Plan
+	notes     diag.List // on what was not checked
 }
 
 func (g *generator) run(ctx context.Context) error {
+	if err := g.checkNeighbours(); err != nil {
+		return err
+	}
 	if err := g.addGo(); err != nil {
+		return err
+	}
+	if err := g.checkEvents(); err != nil {
 		return err
 	}
 	if err := g.addMigrations(); err != nil {
@@ -98,6 +109,9 @@ func (g *generator) run(ctx context.Context) error {
 	}
 	g.addAttributes()
 	if err := g.addSQL(ctx); err != nil { // last, since it takes longest
+		return err
+	}
+	if err := g.checkSQLC(); err != nil {
 		return err
 	}
 	return g.finish()
@@ -119,9 +133,13 @@ func (g *generator) addGo() error {
 }
 
 func (g *generator) addMigrations() error {
+	others, err := g.othersMigrations()
+	if err != nil {
+		return err
+	}
 	result, err := migrate.Plan(migrate.Input{
 		Catalogue: g.catalogue, Dir: g.Dir, Known: g.old.Migrations, Database: g.old.Model.Database,
-		Service: g.old.Model.Service, Display: g.display,
+		Service: g.old.Model.Service, Others: others, Display: g.display,
 	})
 	g.plan.Files = append(g.plan.Files, result.Files...)
 	g.plan.Stale = append(g.plan.Stale, result.Stale...)
@@ -175,7 +193,13 @@ func (g *generator) display(name string) string { return path.Join(path.Dir(g.Fi
 func (g *generator) explain(err error, r *Result) bool {
 	var violation *migrate.Violation
 	var compile *sqlc.CompileError
+	var problems *problems
 	switch {
+	case errors.As(err, &problems):
+		r.Diagnostics.Add(problems.list...)
+		for name, data := range problems.sources {
+			r.Sources[name] = data
+		}
 	case errors.As(err, &violation):
 		r.Diagnostics.Add(violation.Diagnostic)
 		for name, data := range violation.Sources {

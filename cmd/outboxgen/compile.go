@@ -80,6 +80,7 @@ func (c *compile) generate(ctx context.Context, dir output.Dir) (gen.Result, err
 	return gen.Generate(ctx, gen.Input{
 		File: c.file, Data: data, Dir: dir.FS(),
 		ImportPath: func(below string) (string, error) { return packagePath(filepath.Join(filepath.Dir(c.path), below)) },
+		Neighbours: c.neighbours, Seen: sqlc.UserSeen(),
 		SQLC: func(ctx context.Context, files map[string][]byte) (map[string][]byte, error) {
 			command, err := sqlc.Find(c.sqlcPath(), filepath.Dir(c.path))
 			if err != nil {

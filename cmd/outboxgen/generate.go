@@ -13,7 +13,8 @@ nothing is written.
 
 All of what it writes is to be committed, outboxgen.lock included.
 
-sqlc compiles the SQL. It is run only if the SQL has changed, which events do not do.
+sqlc compiles the SQL. It is run only if the SQL has changed, which events do not do, or once on a machine that has not seen
+it make what is there.
 `
 
 func runGenerate(ctx context.Context, args []string, env Env) (int, error) {

@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/outboxgen/outboxgen/gen/lock"
+	"github.com/outboxgen/outboxgen/gen/output"
 )
 
 // commandsOfScripts are what scripts can say beside testscript's own commands.
@@ -22,6 +25,7 @@ func commandsOfScripts() map[string]func(ts *testscript.TestScript, neg bool, ar
 		"same":  same,
 		"crlf":  crlf,
 		"edit":  edit,
+		"resum": resum,
 	}
 }
 
@@ -95,4 +99,14 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s: %q stands in it %d times, want once", name, old, n)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(name), []byte(strings.Replace(text, old, to, 1)), 0o600))
+}
+
+// resum LOCK FILE puts the sum of a file into a lock, as somebody might who has edited both.
+func resum(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := lock.Parse([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	l.Files[args[1]] = output.Hash([]byte(ts.ReadFile(args[1])))
+	data, err := l.Encode()
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
 }

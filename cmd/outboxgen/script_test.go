@@ -77,6 +77,7 @@ func prepare(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // or each of the many processes ends with a second's sleep
+	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 	env.Setenv("SQLC", realSQLC)
 	env.Setenv("NOSQLC", noSQLC)
 	env.Setenv("PATH", strings.Join(withoutSQLC(filepath.SplitList(env.Getenv("PATH"))), string(filepath.ListSeparator)))

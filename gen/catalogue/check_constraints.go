@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"regexp"
@@ -97,22 +98,58 @@ func (k *checker) count(c constraintDraft, into **int) bool {
 
 // number reads a limit on a number of the given type, as a Go literal.
 func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
-	literal, err := c.number, error(nil)
-	switch s {
-	case Int32, Int64:
-		bits := map[Scalar]int{Int32: 32, Int64: 64}[s]
-		var n int64
-		n, err = strconv.ParseInt(c.number, 10, bits)
-		literal = strconv.FormatInt(n, 10)
-	default:
-		_, err = strconv.ParseFloat(c.number, 64)
+	literal, help := "", ""
+	if s == Float64 {
+		literal, help = floatLimit(c.number)
+	} else {
+		literal, help = integerLimit(c.number, map[Scalar]int{Int32: 32, Int64: 64}[s])
 	}
-	if err != nil {
-		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name, c.number, s))
+	if help != "" {
+		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name, c.number, s).WithHelp("%s", help))
 		return false
 	}
 	*into = &literal
 	return true
+}
+
+// integerLimit returns a whole number of so many bits as a literal, or says why it is none.
+func integerLimit(text string, bits int) (literal, help string) {
+	n, err := strconv.ParseInt(text, 10, bits)
+	switch {
+	case err == nil:
+		return strconv.FormatInt(n, 10), ""
+	case !integerPattern.MatchString(text):
+		return "", "write it without a fraction and an exponent"
+	default:
+		most := int64(1)<<(bits-1) - 1
+		return "", fmt.Sprintf("it is from %d to %d: remove the key for no limit", -most-1, most)
+	}
+}
+
+// floatLimit returns a number as a literal, or says why a float64 does not hold it. One that is not the
+// shortest text of the float64 next to it would become another number without a word.
+func floatLimit(text string) (literal, help string) {
+	x, err := strconv.ParseFloat(text, 64)
+	nearest := strconv.FormatFloat(x, 'g', -1, 64)
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	switch {
+	case err != nil:
+		return "", "the greatest is 1.7976931348623157e+308: remove the key for no limit"
+	case x == 0 && strings.ContainsAny(mantissa, "123456789"):
+		return "", "it would become 0: the least above 0 is 5e-324"
+	case x != 0 && !isNumberOf(text, x, nearest):
+		return "", "it would become " + nearest + ": write that"
+	default:
+		return text, ""
+	}
+}
+
+// isNumberOf reports whether text is the number that x is exactly, or the one that its shortest text is. All
+// three are of a size that a float64 has, so that no fraction grows out of bounds.
+func isNumberOf(text string, x float64, shortest string) bool {
+	number, ok := new(big.Rat).SetString(text)
+	short, ok2 := new(big.Rat).SetString(shortest)
+	return ok && ok2 && (number.Cmp(short) == 0 || number.Cmp(new(big.Rat).SetFloat64(x)) == 0)
 }
 
 func (k *checker) pattern(c constraintDraft, into *string) bool {

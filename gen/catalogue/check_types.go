@@ -7,57 +7,40 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// recursion reports structs that contain themselves other than through an optional, a list or a map. Every circle is reported once.
+// recursion reports structs that contain themselves other than through an optional, a list or a map. Of all
+// the types that contain one another, one circle is reported.
 func (k *checker) recursion() {
-	r := recursionCheck{checker: k, done: map[*Type]bool{}}
-	for _, t := range k.types {
-		r.visit(t)
+	nodes := map[*Type]int{}
+	for i, t := range k.types {
+		nodes[t.Type] = i
 	}
-}
-
-type recursionCheck struct {
-	*checker
-	path []recursionStep
-	done map[*Type]bool
-}
-
-type recursionStep struct {
-	in    *Type
-	field *fieldDraft
-}
-
-func (r *recursionCheck) visit(t *typeDraft) {
-	if r.done[t.Type] {
-		return
-	}
-	for _, f := range t.fields {
-		if f.expr == nil || f.Type.Kind != KindNamed || f.Type.Optional {
-			continue
+	var arrows []arrow[*fieldDraft]
+	for i, t := range k.types {
+		for _, f := range t.fields {
+			if f.expr != nil && f.Type.Kind == KindNamed && !f.Type.Optional {
+				arrows = append(arrows, arrow[*fieldDraft]{from: i, to: nodes[f.Type.Named], why: f})
+			}
 		}
-		next := f.Type.Named
-		r.path = append(r.path, recursionStep{in: t.Type, field: f})
-		if start := slices.IndexFunc(r.path, func(s recursionStep) bool { return s.in == next }); start >= 0 {
-			r.reportCircle(r.path[start:])
-		} else {
-			r.visit(r.typesByName[next.Name])
-		}
-		r.path = r.path[:len(r.path)-1]
 	}
-	r.done[t.Type] = true
+	for _, circle := range circles(len(k.types), arrows) {
+		k.reportCircle(circle)
+	}
 }
 
-func (r *recursionCheck) reportCircle(circle []recursionStep) {
+func (k *checker) reportCircle(circle []arrow[*fieldDraft]) {
 	var steps []string
-	for _, s := range circle {
-		steps = append(steps, s.in.Name+"."+s.field.Name)
+	for _, a := range circle {
+		steps = append(steps, k.types[a.from].Name+"."+a.why.Name)
 	}
-	last := circle[len(circle)-1].field
-	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s", circle[0].in.Name, strings.Join(steps, ", "))
+	last := circle[len(circle)-1].why
+	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s", k.types[circle[0].from].Name, listed(steps, ", "))
 	d = d.WithHelp("make one of them optional, a list or a map")
-	for _, s := range circle[:len(circle)-1] {
-		d = d.WithRelated(s.field.expr.pos, "%s contains %s", s.in.Name, s.field.Type.Named.Name)
+	for i, a := range circle[:len(circle)-1] {
+		if i < maxListed {
+			d = d.WithRelated(a.why.expr.pos, "%s contains %s", k.types[a.from].Name, k.types[a.to].Name)
+		}
 	}
-	r.add(d)
+	k.add(d)
 }
 
 // keyTypes are the scalars that an event's key can be: those with one text per value.
@@ -116,7 +99,7 @@ func (k *checker) unknownKeyField(e *eventDraft, name, owner string, fields []*f
 	if near := k.nearest(name, names); near != "" {
 		d = d.WithHelp("did you mean %q?", near)
 	} else if len(names) > 0 {
-		d = d.WithHelp("its fields are %s", strings.Join(names, ", "))
+		d = d.WithHelp("its fields are %s", listed(names, ", "))
 	}
 	k.add(d)
 }
@@ -207,9 +190,9 @@ func (k *checker) unknownEvent(w word, what string) {
 	}
 	switch {
 	case len(versions) > 0 && !versioned:
-		d = d.WithHelp("say which version: %s", strings.Join(versions, " or "))
+		d = d.WithHelp("say which version: %s", listed(versions, " or "))
 	case len(versions) > 0:
-		d = d.WithHelp("there is %s", strings.Join(versions, " and "))
+		d = d.WithHelp("there is %s", listed(versions, " and "))
 	case near != "":
 		d = d.WithHelp("did you mean %q?", near)
 	default:

@@ -52,6 +52,7 @@ var goTable = table[Go]{what: "go", keys: []key[Go]{
 		d.goPackage(p.Value, &g.Package)
 	}},
 	{"dir", kindText, true, "the directory of the package, relative to the catalogue", func(d *decoder, p source.Pair, g *Go) {
+		g.Pos = p.Value.Pos
 		d.goDir(p, &g.Dir)
 	}},
 	{name: "types"},

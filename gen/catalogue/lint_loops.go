@@ -1,67 +1,42 @@
 package catalogue
 
 import (
-	"slices"
-	"strings"
+	"fmt"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// loops reports circles of consumers in which each emits what the next handles. Every circle that a search finds is reported
-// once, at the consumer of it that comes first in the file, and by one of the events that go round in it.
+// loops reports circles of consumers in which each emits what the next handles. Of all the
+// consumers that cause one another's events, one circle is reported, at its consumer that comes
+// first in the file.
 func (l *linter) loops() {
-	s := loopSearch{linter: l, done: map[*consumerDraft]bool{}, reported: map[string]bool{}}
-	for _, c := range l.consumers {
-		s.visit(c)
+	nodes := map[*Event]int{} // consumers are numbered first, then events
+	for i, e := range l.events {
+		nodes[e.Event] = len(l.consumers) + i
 	}
-}
-
-type loopSearch struct {
-	*linter
-	path     []loopStep
-	done     map[*consumerDraft]bool
-	reported map[string]bool // circles, by their consumers
-}
-
-type loopStep struct {
-	consumer *consumerDraft
-	emits    *Event
-}
-
-func (s *loopSearch) visit(c *consumerDraft) {
-	if s.done[c] {
-		return
-	}
-	for _, e := range c.Emits {
-		s.path = append(s.path, loopStep{consumer: c, emits: e})
-		for _, next := range s.consumers {
-			if !slices.Contains(next.Handles, e) {
-				continue
-			}
-			if start := slices.IndexFunc(s.path, func(p loopStep) bool { return p.consumer == next }); start >= 0 {
-				s.report(s.path[start:])
-			} else {
-				s.visit(next)
-			}
+	var arrows []arrow[*Event]
+	for i, c := range l.consumers {
+		for _, e := range c.Emits {
+			arrows = append(arrows, arrow[*Event]{from: i, to: nodes[e], why: e})
 		}
-		s.path = s.path[:len(s.path)-1]
+		for _, e := range c.Handles {
+			arrows = append(arrows, arrow[*Event]{from: nodes[e], to: i})
+		}
 	}
-	s.done[c] = true
+	for _, circle := range circles(len(l.consumers)+len(l.events), arrows) {
+		l.loop(circle)
+	}
 }
 
-func (s *loopSearch) report(circle []loopStep) {
-	var names, steps []string
-	for _, p := range circle {
-		names = append(names, p.consumer.Name)
-		steps = append(steps, p.consumer.Name+" emits "+p.emits.TypeName())
+func (l *linter) loop(circle []arrow[*Event]) {
+	first := l.consumers[circle[0].from]
+	var steps []string
+	for _, a := range circle {
+		if a.why != nil {
+			steps = append(steps, l.consumers[a.from].Name+" emits "+a.why.TypeName())
+		}
 	}
-	id := strings.Join(names, " ")
-	if s.reported[id] {
-		return
-	}
-	s.reported[id] = true
-	first := circle[0].consumer
-	message := strings.Join(steps, ", ") + ", which " + first.Name + " handles"
+	message := fmt.Sprintf("%s, which %s handles", listed(steps, ", "), first.Name)
 	d := diag.New(diag.LintConsumerLoop, first.Pos, "events go round in a circle: %s", message)
-	s.list.Add(d.WithHelp("make sure that a handler comes to an end of it, or break the circle"))
+	l.list.Add(d.WithHelp("make sure that a handler comes to an end of it, or break the circle"))
 }

@@ -27,7 +27,8 @@ type Catalogue struct {
 // Go says where generated code goes.
 type Go struct {
 	Package string
-	Dir     string // relative to the catalogue, with slashes
+	Dir     string   // relative to the catalogue, with slashes
+	Pos     diag.Pos // of dir
 }
 
 // Database says which database the outbox lives in, and what its tables are called.

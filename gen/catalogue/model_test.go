@@ -32,7 +32,10 @@ func TestTheModelHoldsTheSettings(t *testing.T) {
 	got.Types, got.Events, got.Consumers = nil, nil, nil
 	want := catalogue.Catalogue{
 		File: "whole.yaml", Service: "shop/orders",
-		Go: catalogue.Go{Package: "events", Dir: "internal/events"},
+		Go: catalogue.Go{
+			Package: "events", Dir: "internal/events",
+			Pos: diag.Pos{File: "whole.yaml", Line: 7, Column: 8, End: 23},
+		},
 		Database: catalogue.Database{
 			Engine: "postgresql", Schema: "messaging",
 			Pos:       diag.Pos{File: "whole.yaml", Line: 9, Column: 1, End: 9},

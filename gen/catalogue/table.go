@@ -19,7 +19,7 @@ type key[T any] struct {
 	name     string
 	kind     kind
 	required bool
-	doc      string // for people and editors
+	doc      string // for people and editors; of a key that is not compiled yet, what to do instead
 	decode   func(d *decoder, p source.Pair, into *T)
 }
 
@@ -52,7 +52,7 @@ func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 		case k == nil:
 			d.unknownKey(p.Key, t.what, t.names())
 		case k.kind == notYet:
-			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet", k.name, t.what))
+			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet", k.name, t.what).WithHelp("%s", k.doc))
 		case k.required && saysNothing(p.Value):
 			d.add(diag.New(diag.ValueEmpty, p.Key.Pos, "key %q has no value", k.name).WithHelp("it is %s", k.doc))
 		case d.fits(p, k.kind):
@@ -143,21 +143,36 @@ func (d *decoder) reads(v *source.Node, k kind) bool {
 	case k == kindText && strings.TrimSpace(v.Text) == "":
 		d.add(diag.New(diag.ValueEmpty, v.Pos, "the text is empty").WithHelp("say something, or remove the key"))
 	case k == kindInteger && !isInteger(v), k == kindNumber && !isNumber(v):
-		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not %s", shown(v), kindNames[k]).WithHelp("%s", plainHelp(v, "write decimal digits")))
+		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not %s", shown(v), kindNames[k]).WithHelp("%s", numberHelp(v, k)))
 	case k == kindBool && !isBool(v):
-		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not true or false", shown(v)).WithHelp("%s", plainHelp(v, "write true or false")))
+		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not true or false", shown(v)).WithHelp("%s", boolHelp(v)))
 	default:
 		return true
 	}
 	return false
 }
 
-// plainHelp says how to write a number or a boolean.
-func plainHelp(v *source.Node, otherwise string) string {
-	if v.Text == "true" || v.Text == "false" || numberPattern.MatchString(v.Text) && v.Reading == source.Text {
+// numberHelp says how to write a number.
+func numberHelp(v *source.Node, k kind) string {
+	pattern, example := numberPattern, "12, -3 or 0.5"
+	if k == kindInteger {
+		pattern, example = integerPattern, "12"
+	}
+	switch unsigned := strings.ToLower(strings.TrimLeft(v.Text, "+-")); {
+	case v.Reading == source.Text && pattern.MatchString(v.Text):
+		return "remove the quotes"
+	case unsigned == ".inf" || unsigned == ".nan":
+		return "a number is finite: remove the key for no limit"
+	default:
+		return "write decimal digits, such as " + example
+	}
+}
+
+func boolHelp(v *source.Node) string {
+	if v.Reading == source.Text && (v.Text == "true" || v.Text == "false") {
 		return "remove the quotes"
 	}
-	return otherwise
+	return "write true or false"
 }
 
 func (d *decoder) quote(v *source.Node) {

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"fmt"
 	"go/token"
 	"go/types"
 	"net/url"
@@ -58,7 +59,15 @@ func (d *decoder) typeName(n *source.Node) bool {
 }
 
 func (d *decoder) fieldName(n *source.Node) bool {
-	return d.named(diag.FieldName, wordOf(n), snakePattern.MatchString(n.Text), "a field", snakeHelp(n.Text))
+	return d.named(diag.FieldName, wordOf(n), snakePattern.MatchString(n.Text), "a field", fieldHelp(n.Text))
+}
+
+// fieldHelp says what to call a field, and how to keep the name that another system has given it in JSON.
+func fieldHelp(name string) string {
+	if jsonPattern.MatchString(name) {
+		return fmt.Sprintf("%s; if it is %s in JSON, add json_name: %q to it", snakeHelp(name), name, name)
+	}
+	return snakeHelp(name) + fmt.Sprintf("; a member that is called %q in JSON is not supported yet, not by json_name either", name)
 }
 
 func (d *decoder) consumerName(n *source.Node) bool {
@@ -69,12 +78,15 @@ var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // snakeHelp proposes the name in snake_case where it has words to make it of.
 func snakeHelp(name string) string {
-	s := strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
-	s = strings.Trim(strings.NewReplacer("-", "_", " ", "_", ".", "_").Replace(s), "_")
-	if snakePattern.MatchString(s) {
+	if s := snake(name); snakePattern.MatchString(s) {
 		return "call it " + s
 	}
-	return "write lower-case words of letters and digits, joined by _"
+	return "write lower-case words of letters and digits, joined by _, the first of which begins with a letter"
+}
+
+func snake(name string) string {
+	s := strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
+	return strings.Trim(strings.NewReplacer("-", "_", " ", "_", ".", "_", "@", "_", "$", "_").Replace(s), "_")
 }
 
 func (d *decoder) jsonName(w word) bool {
@@ -99,12 +111,37 @@ func (d *decoder) eventName(n *source.Node) (name string, version int, ok bool) 
 	case !found && eventPattern.MatchString(name):
 		return report("add its version: " + name + "@1")
 	case !eventPattern.MatchString(name):
-		return report("write noun.past_participle@version, such as order.placed@1: lower-case words of letters, digits and _")
+		return report(eventHelp(name))
 	case !versionPattern.MatchString(digits):
-		return report("a version is a number from 1 to 9999")
+		return report("a version is a number from 1 to 9999: " + name + "@1")
 	}
 	version, _ = strconv.Atoi(digits)
 	return name, version, true
+}
+
+// eventHelp proposes an event's name where there are words to make it of.
+func eventHelp(name string) string {
+	var words []string
+	foreign := false
+	for word := range strings.SplitSeq(name, ".") {
+		word = snake(word)
+		if word != "" && word[0] >= '0' && word[0] <= '9' && len(words) > 0 {
+			words[len(words)-1] += "_" + word // such as the version in finished.0.3.0
+			foreign = true
+			continue
+		}
+		words = append(words, word)
+	}
+	proposal := strings.Join(words, ".")
+	switch {
+	case !eventPattern.MatchString(proposal):
+		return "write noun.past_participle@version, such as order.placed@1: lower-case words of letters, digits and _"
+	case foreign:
+		return "a word between points begins with a letter: call it " + proposal +
+			"@1; events of another system, whose type is not name@version, cannot be handled yet"
+	default:
+		return "call it " + proposal + "@1"
+	}
 }
 
 // service checks a CloudEvents source, which is a URI reference.
@@ -129,6 +166,10 @@ func (d *decoder) goPackage(v *source.Node, into *string) {
 		reason = "it is a keyword of Go; call it events, for example"
 	case types.Universe.Lookup(name) != nil:
 		reason = "it would hide a predeclared name of Go; call it events, for example"
+	case name == "documentation":
+		reason = "the go command ignores the files of a package of this name; call it events, for example"
+	case name == "init":
+		reason = "a file that imports it would have to give it another name; call it events, for example"
 	case strings.HasSuffix(name, "_test"):
 		reason = "packages that end in _test are for tests; call it events, for example"
 	}

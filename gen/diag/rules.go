@@ -79,10 +79,14 @@ const (
 
 	MigrationImmutable = "MIGRATION_IMMUTABLE"
 	MigrationNeeded    = "MIGRATION_NEEDED"
+	MigrationDuplicate = "MIGRATION_DUPLICATE"
 	TableSameName      = "TABLE_SAME_NAME"
 	SQLCompile         = "SQL_COMPILE"
 	OutputStale        = "OUTPUT_STALE"
 	OutputOrphan       = "OUTPUT_ORPHAN"
+	OutputShared       = "OUTPUT_SHARED"
+	OutputCollision    = "OUTPUT_COLLISION"
+	OutputUnchecked    = "OUTPUT_UNCHECKED"
 
 	LintCatalogueEmpty = "LINT_CATALOGUE_EMPTY"
 	LintEventDoc       = "LINT_EVENT_DOC"
@@ -147,10 +151,14 @@ var rules = []Rule{
 
 	{MigrationImmutable, CategoryOutput, Error, "a migration is not edited once it is generated"},
 	{MigrationNeeded, CategoryOutput, Error, "tables change through a migration only"},
+	{MigrationDuplicate, CategoryOutput, Error, "a migration stands in its directory once"},
 	{TableSameName, CategoryOutput, Error, "tables keep the names that a migration gave them"},
 	{SQLCompile, CategoryOutput, Error, "sqlc compiles the generated SQL"},
 	{OutputStale, CategoryOutput, Error, "generated files are what the catalogue generates (check)"},
 	{OutputOrphan, CategoryOutput, Warning, "a file that says it is generated is one that the catalogue generates"},
+	{OutputShared, CategoryOutput, Error, "a directory of generated files belongs to one catalogue"},
+	{OutputCollision, CategoryOutput, Error, "files beside the generated ones are of their package, and declare other names"},
+	{OutputUnchecked, CategoryOutput, Warning, "what sqlc made is compared with what sqlc makes"},
 
 	{LintCatalogueEmpty, CategoryLint, Warning, "a catalogue without events"},
 	{LintEventDoc, CategoryLint, Warning, "an event without doc"},

@@ -51,14 +51,14 @@ func enum(t *catalogue.Type) []jen.Code {
 
 // enumType makes:
 //
-//	// Channel is one of the constants below. Readers keep a value that they do not know.
+//	// Channel is one of the constants below, or a value that was added since: readers keep it, and may pass it on.
 //	type Channel string
 func enumType(t *catalogue.Type) jen.Code {
-	readers := "Readers refuse any other value."
+	values := "is one of the constants below. Readers refuse any other value."
 	if t.Enum.Open {
-		readers = "Readers keep a value that they do not know."
+		values = "is one of the constants below, or a value that was added since: readers keep it, and may pass it on."
 	}
-	return comment(t.GoName+" is one of the constants below. "+readers, sentence(t.Doc)).Line().
+	return comment(t.GoName+" "+values, sentence(t.Doc)).Line().
 		Type().Id(t.GoName).String()
 }
 
@@ -104,9 +104,9 @@ func enumValid(t *catalogue.Type) jen.Code {
 
 // enumOpen makes:
 //
-//	// OpenEnum marks an enum of which readers keep values that they do not know.
+//	// OpenEnum marks an enum that may hold values which its constants do not name.
 //	func (Channel) OpenEnum() {}
 func enumOpen(t *catalogue.Type) jen.Code {
-	return comment("OpenEnum marks an enum of which readers keep values that they do not know.").Line().
+	return comment("OpenEnum marks an enum that may hold values which its constants do not name.").Line().
 		Func().Params(jen.Id(t.GoName)).Id("OpenEnum").Params().Block()
 }

@@ -1,7 +1,9 @@
-// Package migrate says which migrations are missing, and writes them in the format of the team's migration tool.
+// Package migrate says which migrations are missing, and writes them in the format of the team's
+// migration tool.
 //
-// A migration that was written once is never changed: a database may have run it. It may be moved, renumbered, and written in
-// another tool's format, since none of that changes what it does.
+// A migration that was written once is never changed: a database may have run it. It may be moved,
+// renamed, renumbered, commented, and written in another tool's format, since none of that changes
+// what it does.
 package migrate
 
 import (
@@ -9,10 +11,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 	"github.com/outboxgen/outboxgen/gen/lock"
 	"github.com/outboxgen/outboxgen/gen/output"
+	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
 // SchemaVersion is the version of the tables that the templates make.
@@ -25,7 +29,14 @@ type Input struct {
 	Known     []lock.Migration // written by earlier runs
 	Database  lock.Database    // that they were written for
 	Service   string           // that the catalogue named then
+	Others    []Other          // catalogues whose migrations stand in the same directory
 	Display   func(path string) string
+}
+
+// Other is another catalogue, as messages call it, and what its lock says of its migrations.
+type Other struct {
+	Catalogue  string
+	Migrations []lock.Migration
 }
 
 // Result is the migrations that are to stand on disk.
@@ -35,18 +46,18 @@ type Result struct {
 	Known []lock.Migration // for the lock
 }
 
-// Plan returns the migrations of a catalogue. It is a *Violation where the tables changed under a migration, or the migration
-// under the tables.
+// Plan returns the migrations of a catalogue. It is a *Violation where the tables changed under a
+// migration, or the migration under the tables.
 func Plan(in Input) (Result, error) {
 	if len(in.Known) > 1 || len(in.Known) == 1 && in.Known[0].SchemaVersion > SchemaVersion {
 		return Result{}, fmt.Errorf("%s: it knows migrations of a newer outboxgen: install that one", lock.Name)
 	}
-	if in.Catalogue.Migrations.Dir == "" {
-		return Result{Known: in.Known}, nil
-	}
 	p := planner{Input: in}
 	if len(in.Known) == 1 {
 		p.known = &in.Known[0]
+	}
+	if in.Catalogue.Migrations.Dir == "" {
+		return p.planNone()
 	}
 	return p.plan()
 }
@@ -57,6 +68,19 @@ type planner struct {
 	known      *lock.Migration
 	text       []byte // what would be written now
 	statements string // its hash
+	down       []byte // what undoes it, bare
+}
+
+// planNone is for a catalogue that has no migrations any more. The one that it had keeps its
+// tables' names.
+func (p *planner) planNone() (Result, error) {
+	if p.known == nil || p.Database == lock.Normalise(p.Catalogue).Database {
+		return Result{Known: p.Known}, nil
+	}
+	if _, err := p.readFile(p.known.File); errors.Is(err, fs.ErrNotExist) {
+		return Result{}, nil // somebody has deleted it, as the message asks for
+	}
+	return Result{}, p.renamed(p.known.File)
 }
 
 func (p *planner) plan() (Result, error) {
@@ -64,70 +88,97 @@ func (p *planner) plan() (Result, error) {
 	if p.text, p.statements, err = render(p.Catalogue); err != nil {
 		return Result{}, err
 	}
+	if p.down, err = sql.Drop(p.Catalogue.Database); err != nil {
+		return Result{}, err
+	}
 	names, err := list(p.Dir, p.Catalogue.Migrations.Dir)
 	if err != nil {
 		return Result{}, err
 	}
-	at, data, err := p.locate(names)
-	if err != nil {
+	f, err := p.locate(names)
+	switch {
+	case err != nil:
 		return Result{}, err
-	}
-	if data == nil {
+	case f == nil:
 		return p.write(p.newPath(names), p.text), nil
+	case output.Same(f.data, p.text):
+		return p.move(*f, f.data), nil
 	}
-	if output.Same(data, p.text) {
-		return p.move(at, data), nil
-	}
-	if err := p.check(at, data); err != nil {
+	if err := p.check(*f); err != nil {
 		return Result{}, err
 	}
-	if err := p.checkService(at, names); err != nil {
+	if err := p.checkService(f.path, names); err != nil {
 		return Result{}, err
 	}
-	if p.known.Format != p.Catalogue.Migrations.Format {
-		return p.move(at, p.text), nil
+	if p.format(*f) != p.Catalogue.Migrations.Format {
+		return p.move(*f, p.text), nil
 	}
-	return p.move(at, data), nil
+	return p.move(*f, f.data), nil
 }
 
-// locate finds the migration on disk: where it belongs, where it was, or under a new number.
-func (p *planner) locate(names []string) (at string, data []byte, err error) {
-	var places []string
-	if p.known != nil {
-		places = append(places, path.Join(p.Catalogue.Migrations.Dir, path.Base(p.known.File)), p.known.File)
+// locate finds the migration on disk by what it contains, or else a file that was the migration
+// before it was edited. It returns nil if there is neither.
+func (p *planner) locate(names []string) (*file, error) {
+	files, err := p.read(names)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range names {
-		if isOurs(name) {
-			places = append(places, path.Join(p.Catalogue.Migrations.Dir, name))
+	var ours, edited []file
+	for _, f := range files {
+		if owner, same := p.owner(f); owner != "" {
+			if same {
+				return nil, p.shared(f, owner)
+			}
+			continue
+		}
+		switch {
+		case p.isOurs(f):
+			ours = append(ours, f)
+		case p.looksLikeOurs(f):
+			edited = append(edited, f)
 		}
 	}
-	for _, at := range places {
-		data, err := fs.ReadFile(p.Dir, at)
-		if err == nil {
-			return at, data, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", nil, fmt.Errorf("migrations: %w", err)
+	all := append(p.inPlaceFirst(ours), p.inPlaceFirst(edited)...)
+	for _, f := range all[min(1, len(all)):] {
+		if path.Dir(f.path) == path.Clean(p.Catalogue.Migrations.Dir) && (p.isOurs(f) || p.makesTables(f)) {
+			return nil, p.twice(all[0], f)
 		}
 	}
-	return "", nil, nil
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return &all[0], nil
+}
+
+// inPlaceFirst puts the file where the migration belongs before the others.
+func (p *planner) inPlaceFirst(files []file) []file {
+	if p.known == nil {
+		return files
+	}
+	place := path.Join(p.Catalogue.Migrations.Dir, path.Base(p.known.File))
+	at := slices.IndexFunc(files, func(f file) bool { return f.path == place })
+	if at < 0 {
+		return files
+	}
+	return slices.Concat(files[at:at+1], files[:at], files[at+1:])
 }
 
 // newPath is where a migration goes that is not on disk.
 func (p *planner) newPath(names []string) string {
 	name := next(names) + suffix
-	if p.known != nil {
+	if p.known != nil && !slices.Contains(names, path.Base(p.known.File)) {
 		name = path.Base(p.known.File)
 	}
 	return path.Join(p.Catalogue.Migrations.Dir, name)
 }
 
-// move returns the plan for a migration that stands at a path, which may be in the directory that the catalogue named before.
-func (p *planner) move(at string, data []byte) Result {
-	to := path.Join(p.Catalogue.Migrations.Dir, path.Base(at))
+// move returns the plan for a migration that stands at a path, which may be in the directory that
+// the catalogue named before.
+func (p *planner) move(f file, data []byte) Result {
+	to := path.Join(p.Catalogue.Migrations.Dir, path.Base(f.path))
 	result := p.write(to, data)
-	if to != at {
-		result.Stale = []string{at}
+	if to != f.path {
+		result.Stale = []string{f.path}
 	}
 	return result
 }

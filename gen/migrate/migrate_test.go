@@ -21,6 +21,7 @@ type world struct {
 	known     []lock.Migration
 	database  lock.Database
 	service   string
+	others    []migrate.Other
 }
 
 func newWorld(t *testing.T, format string, disk ...string) *world {
@@ -38,7 +39,7 @@ func newWorld(t *testing.T, format string, disk ...string) *world {
 
 func (w *world) plan() (migrate.Result, error) {
 	return migrate.Plan(migrate.Input{
-		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database, Service: w.service,
+		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database, Service: w.service, Others: w.others,
 		Display: func(path string) string { return path },
 	})
 }

@@ -15,8 +15,8 @@ const suffix = "_outboxgen.sql"
 // A migration's name: up to 18 digits (timestamps have 14), then anything. goose has migrations in Go, too.
 var numbered = regexp.MustCompile(`^([0-9]{1,18})[_.-].*\.(?:sql|go)$`)
 
-// isOurs reports whether a file's name is that of a migration of outboxgen's.
-func isOurs(name string) bool {
+// isOurName reports whether a file's name is one that outboxgen gives.
+func isOurName(name string) bool {
 	return numbered.MatchString(name) && strings.TrimLeft(name, "0123456789") == suffix
 }
 

@@ -21,19 +21,39 @@ type Violation struct {
 func (v *Violation) Error() string { return v.Diagnostic.Message }
 
 // check says what is wrong with a migration on disk that is not what would be written now.
-func (p *planner) check(at string, data []byte) error {
+func (p *planner) check(f file) error {
 	switch {
-	case p.known == nil:
-		return p.unknown(at)
-	case output.Hash(data) != p.known.Hash:
-		return p.edited(at, data)
-	case p.known.Statements == p.statements:
+	case p.known == nil && !p.isOurs(f):
+		return p.unknown(f.path)
+	case !p.isOurs(f):
+		return p.edited(f)
+	case p.known == nil || p.known.Statements == p.statements:
 		return nil
 	case p.Database != lock.Normalise(p.Catalogue).Database:
-		return p.renamed(at)
+		return p.renamed(f.path)
 	default:
-		return p.needed(at)
+		return p.needed(f.path)
 	}
+}
+
+// twice points at the second of two files that make the same tables.
+func (p *planner) twice(first, second file) error {
+	pos := diag.Pos{File: p.Display(second.path)}
+	message := "this makes the tables that %s makes"
+	if p.isOurs(second) {
+		message = "this is the migration %s once more"
+	}
+	d := diag.New(diag.MigrationDuplicate, pos, message, p.Display(first.path)).
+		WithHelp("delete the one that no database has run")
+	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: second.data}}
+}
+
+// shared points at the key that names a directory in which another catalogue has these very tables.
+func (p *planner) shared(f file, owner string) error {
+	d := diag.New(diag.TableSameName, p.Catalogue.Migrations.Pos, "%s makes these tables for %s", p.Display(f.path), owner).
+		WithHelp("give one of the two catalogues a prefix or a schema, under database; " +
+			"for a database of its own, it needs a directory of migrations of its own")
+	return &Violation{Diagnostic: d}
 }
 
 func (p *planner) unknown(at string) error {
@@ -44,17 +64,18 @@ func (p *planner) unknown(at string) error {
 }
 
 // edited points at the first line that was edited, if what was written can still be told.
-func (p *planner) edited(at string, data []byte) error {
-	pos := diag.Pos{File: p.Display(at)}
+func (p *planner) edited(f file) error {
+	pos := diag.Pos{File: p.Display(f.path)}
 	if output.Hash(p.text) == p.known.Hash {
-		pos.Line = output.Write{Data: p.text, Old: data}.Line()
+		pos.Line = output.Write{Data: p.text, Old: f.data}.Line()
 	}
 	d := diag.New(diag.MigrationImmutable, pos, "this migration was edited after it was generated").
 		WithHelp("restore it from version control, and write what you want to change as a migration of its own")
-	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: data}}
+	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: f.data}}
 }
 
-// renamed points at the key that names the tables otherwise, or at all of database where it was taken away.
+// renamed points at the key that names the tables otherwise, or at all of database where it was
+// taken away.
 func (p *planner) renamed(at string) error {
 	now := lock.Normalise(p.Catalogue).Database
 	pos := p.Catalogue.Database.Pos

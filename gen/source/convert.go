@@ -22,6 +22,7 @@ func (l *loader) convert(y *yaml.Node, depth int) *Node {
 	}
 	switch y.Kind {
 	case yaml.ScalarNode:
+		l.checkPlain(y, false)
 		n.Kind, n.Text, n.Reading = Scalar, l.restored(y.Value), reading(y)
 		if y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 			l.blocks = append(l.blocks, y.Line)
@@ -69,6 +70,7 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 		l.report(diag.New(diag.YAMLKey, pos, "a key is a name, not %s", kindOf(y)).WithHelp("quote it if it is meant as text"))
 		return nil
 	}
+	l.checkPlain(y, true)
 	key := l.convert(y, depth+1)
 	if key.Kind != Scalar {
 		return nil
@@ -124,6 +126,9 @@ func (l *loader) at(y *yaml.Node) rune {
 // sexagesimal matches what older readers take for a number or a time of day.
 var sexagesimal = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 
+// numeric matches numbers of any size (YAML 1.2.2, 10.3.2).
+var numeric = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^0o[0-7]+$|^0x[0-9a-fA-F]+$`)
+
 var oldBools = map[string]bool{"y": true, "yes": true, "on": true, "n": true, "no": true, "off": true}
 
 // reading says what a scalar may be taken for. The tag is the reader's own guess, as explicit tags have been refused.
@@ -145,6 +150,9 @@ func reading(y *yaml.Node) Reading {
 		return Float
 	case "!!timestamp":
 		return Time
+	}
+	if numeric.MatchString(y.Value) {
+		return Float // beyond what the reader's own numbers hold: it takes 1e400 for text
 	}
 	if oldBools[strings.ToLower(y.Value)] || sexagesimal.MatchString(y.Value) || y.Value == "=" || y.Value == "<<" {
 		return Ambiguous

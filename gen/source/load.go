@@ -43,8 +43,12 @@ func Load(file string, data []byte) (*File, diag.List) {
 	}
 	text := l.blockLines()
 	l.checkTabs(text)
+	l.checkInvisible(text)
 	out.Directives = l.directives(text)
 	l.list.Sort()
+	if l.hidden {
+		return nil, l.list // what else is wrong follows from that
+	}
 	return out, l.list
 }
 
@@ -53,6 +57,7 @@ type loader struct {
 	lines  [][]rune
 	mended int   // lines in which it was tried to replace question marks by standIn
 	blocks []int // the lines on which block scalars begin
+	hidden bool  // an invisible character stands in the place of a space
 	list   diag.List
 }
 

@@ -18,8 +18,13 @@ const lookAhead = 40
 func (l *loader) locate(err error) diag.Diagnostic {
 	number := l.firstBadLine()
 	line := l.line(number)
-	if tab := indentTab(line); tab >= 0 {
+	if tab := slices.Index(line[:firstMark(line)], '\t'); tab >= 0 {
 		return l.tabProblem(number, tab)
+	}
+	for n := max(number-1, 1); n <= number; n++ { // the reader may stumble over it one line later
+		if column := misplaced(l.line(n)); column >= 0 {
+			return l.invisibleAt(n, column)
+		}
 	}
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	reason = reportedLine.ReplaceAllString(reason, "")
@@ -75,6 +80,8 @@ var syntaxCauses = []syntaxCause{
 		"anchors and aliases are not part of the language", "quote it if it is meant as text"},
 	{"tag", regexp.MustCompile(`[\s\[{,](![^\s,\]}]*)`), diag.YAMLTag,
 		"tags are not part of the language", "remove the tag; quote the value if it is meant as text"},
+	{"cannot start any token", regexp.MustCompile(`^ *(?:[-?:] *)+(\t)`), diag.YAMLTab,
+		"a tab stands where YAML takes spaces only", "write spaces"},
 	{"cannot start any token", regexp.MustCompile("[\\s\\[{,]([@`%][^\\s,\\]}]*)"), diag.YAMLSyntax,
 		"YAML has no plain text that begins like this", "quote it"},
 	{"unknown escape character", regexp.MustCompile(`(\\[^0abt\tnvfre "/\\N_LPxuU])`), diag.YAMLSyntax,

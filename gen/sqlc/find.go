@@ -33,10 +33,11 @@ func Find(path, dir string) (Command, error) {
 	if path, err := exec.LookPath("sqlc"); err == nil {
 		return program(path, "PATH")
 	}
-	return Command{}, errMissing
+	return Command{}, ErrMissing
 }
 
-var errMissing = fmt.Errorf(`sqlc: not found, and the generated SQL has to be compiled. Install it in one of these ways:
+// ErrMissing says that there is no sqlc, and how to get one.
+var ErrMissing = fmt.Errorf(`sqlc: not found, and the generated SQL has to be compiled. Install it in one of these ways:
   %s
   go get -tool %s@%s   (in the service's module, or in tools/go.mod)
 or say where it is: --sqlc PATH`, installCommand, pkg, TestedVersion)

@@ -159,20 +159,29 @@ func decodeMap(tree any, v reflect.Value) error {
 // enum is what generated enums implement, and Decimal; open enums have a method OpenEnum as well.
 type enum interface{ Valid() bool }
 
-// encodeEnum writes declared values only, also of an open enum: readers are open, writers are not.
+// accepts reports whether v may be written and read: a declared value, or any text of an open enum. Both
+// directions accept the same values, so that a consumer can pass on whatever it was given. The empty text
+// is a field that was forgotten.
+func accepts(v reflect.Value) bool {
+	e := v.Addr().Interface().(enum)
+	if e.Valid() {
+		return true
+	}
+	_, open := e.(interface{ OpenEnum() })
+	return open && v.Len() > 0 && utf8.ValidString(v.String())
+}
+
 func encodeEnum(b []byte, v reflect.Value, _ int) ([]byte, error) {
-	if !v.Addr().Interface().(enum).Valid() {
+	if !accepts(v) {
 		return encodeInvalid(b, v, 0)
 	}
 	return appendQuoted(b, v.String()), nil
 }
 
-// decodeEnum keeps a value that an open enum does not declare.
 func decodeEnum(tree any, v reflect.Value) error {
 	text, ok := tree.(string)
 	v.SetString(text)
-	e := v.Addr().Interface().(enum)
-	if _, open := e.(interface{ OpenEnum() }); !ok || !open && !e.Valid() {
+	if !ok || !accepts(v) {
 		return decodeInvalid(tree, v)
 	}
 	return nil

@@ -96,6 +96,8 @@ func TestUnmarshalRefuses(t *testing.T) {
 		`{"i32":1,"day":"2026-02-29"}`:              "day: not a day of the form 2006-01-02",
 		`{"i32":1,"bytes":"secret"}`:                "bytes: not base64",
 		`{"i32":1,"ch":"secret"}`:                   "ch: not a valid payload_test.channel",
+		`{"i32":1,"or":""}`:                         "or: not a valid payload_test.origin",
+		`{"i32":1,"or":1}`:                          "or: not a valid payload_test.origin",
 		`{"i32":1,"lines":{}}`:                      "lines: not a list",
 		`{"i32":1,"lines":[null]}`:                  "lines[0]: not an object",
 		`{"i32":1,"line":{"sku":"secret"}}`:         "line.count: missing",

@@ -31,7 +31,7 @@ var (
 	drawBytes    = rapid.SliceOf(rapid.Byte())
 	drawFloat    = rapid.Float64Range(-1e300, 1e300)
 	drawChannel  = rapid.SampledFrom([]channel{"web", "app", "Läden & <Märkte>"})
-	drawOrigin   = rapid.SampledFrom([]origin{"eu", "us"})
+	drawOrigin   = rapid.Map(rapid.StringN(1, -1, -1), func(s string) origin { return origin(s) }) // an open enum
 	drawMoney    = rapid.Custom(func(t *rapid.T) money {
 		return money{Amount: rapid.Int64Min(-1_000_000).Draw(t, "amount"), Currency: rapid.StringMatching(`[A-Z]{3}`).Draw(t, "currency")}
 	})
@@ -155,12 +155,11 @@ func FuzzUnmarshal(f *testing.F) {
 			t.Fatal("accepted what encoding/json does not")
 		}
 		out, err := payload.Marshal(&v)
-		if v.Origin.Valid() && (v.OptOrigin == nil || v.OptOrigin.Valid()) && err != nil {
+		if err != nil {
 			t.Fatalf("read but not written: %v", err)
 		}
-		var again rich
-		if err == nil && payload.Unmarshal(out, &again) != nil {
-			t.Fatalf("written but not read: %s", out)
+		if err := payload.Unmarshal(out, &rich{}); err != nil {
+			t.Fatalf("written but not read: %s, %v", out, err)
 		}
 	})
 }

@@ -26,7 +26,8 @@ func (v Money) Validate() error {
 	)
 }
 
-// Channel is one of the constants below. Readers keep a value that they do not know.
+// Channel is one of the constants below, or a value that was added since: readers keep it, and may pass it
+// on.
 //
 // Where an order came from.
 type Channel string
@@ -48,7 +49,7 @@ func (v Channel) Valid() bool {
 	}
 }
 
-// OpenEnum marks an enum of which readers keep values that they do not know.
+// OpenEnum marks an enum that may hold values which its constants do not name.
 func (Channel) OpenEnum() {}
 
 // OrderLine is part of payloads.

@@ -17,6 +17,8 @@ type ThingSortedV1 struct {
 	Currency *Currency       `json:"currency,omitempty"`
 	History  []Channel       `json:"history"`
 	Only     map[string]Only `json:"only"`
+	Origin   *Origin         `json:"origin,omitempty"`
+	Before   *Channel        `json:"before,omitempty"`
 }
 
 // EventType implements outbox.Event.

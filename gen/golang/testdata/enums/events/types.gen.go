@@ -2,7 +2,14 @@
 
 package events
 
-// Channel is one of the constants below. Readers keep a value that they do not know.
+// Origin is part of payloads.
+type Origin struct {
+	Channel Channel               `json:"channel"`
+	ByDay   map[string][]*Channel `json:"by_day"`
+}
+
+// Channel is one of the constants below, or a value that was added since: readers keep it, and may pass it
+// on.
 //
 // Where an order came from.
 type Channel string
@@ -27,7 +34,7 @@ func (v Channel) Valid() bool {
 	}
 }
 
-// OpenEnum marks an enum of which readers keep values that they do not know.
+// OpenEnum marks an enum that may hold values which its constants do not name.
 func (Channel) OpenEnum() {}
 
 // Currency is one of the constants below. Readers refuse any other value.

@@ -38,7 +38,8 @@ func (v OrderLine) Validate() error {
 	)
 }
 
-// Channel is one of the constants below. Readers keep a value that they do not know.
+// Channel is one of the constants below, or a value that was added since: readers keep it, and may pass it
+// on.
 //
 // Where an order came from.
 type Channel string
@@ -60,5 +61,5 @@ func (v Channel) Valid() bool {
 	}
 }
 
-// OpenEnum marks an enum of which readers keep values that they do not know.
+// OpenEnum marks an enum that may hold values which its constants do not name.
 func (Channel) OpenEnum() {}

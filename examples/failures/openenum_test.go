@@ -1,0 +1,52 @@
+package failures_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/payload"
+)
+
+// channel has the form of a generated enum that is open.
+type channel string
+
+func (c channel) Valid() bool { return c == "web" || c == "app" }
+func (channel) OpenEnum()     {}
+
+// passedOn is an event that says through which channel another one came.
+type passedOn struct {
+	Channel channel `json:"channel"`
+}
+
+func (passedOn) EventType() outbox.EventType {
+	return outbox.EventType{Name: "stray.happened", Version: 1, Topic: "things", Ordering: outbox.OrderingNone}
+}
+
+func (passedOn) EventKey() string { return "" }
+
+// TestAnUnknownValueOfAnOpenEnumIsPassedOn has a consumer of an older release put what it does not know into
+// an event of its own. Refused there, the message would be delivered for ever, and its key would wait.
+func TestAnUnknownValueOfAnOpenEnumIsPassedOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := inbox.New[pgx.Tx]("warehouse", w.store, map[string]inbox.Route[pgx.Tx]{
+		"thing.happened@1": func(ctx context.Context, tx pgx.Tx, m *outbox.Message) error {
+			var received passedOn
+			if err := payload.Unmarshal(m.Payload, &received); err != nil {
+				return err
+			}
+			_, err := events.Enqueue(ctx, tx, received)
+			return err
+		},
+	})
+	m := delivery()
+	m.Payload = []byte(`{"channel":"kiosk","entity":"a","n":1}`)
+	outcome, err := c.Handle(t.Context(), m)
+	w.must(err)
+	w.equal("outcome", outcome, inbox.Applied)
+	w.equal("what was enqueued", query[string](w, `SELECT convert_from(payload, 'UTF8') FROM outbox`), `{"channel":"kiosk"}`)
+}

@@ -1,0 +1,55 @@
+package gen
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/output"
+	"github.com/outboxgen/outboxgen/gen/sqlc"
+)
+
+// compile has sqlc compile the SQL, and remembers what came of it.
+func (g *generator) compile(ctx context.Context) (map[string][]byte, error) {
+	made, err := g.SQLC(ctx, g.sqlFiles)
+	if err == nil {
+		g.Seen.Add(g.seenAs(made))
+	}
+	return made, err
+}
+
+// verify returns what sqlc makes of the SQL, given what is on disk and has the sums that the lock
+// knows: somebody may have edited both. If sqlc was not seen to make this on this machine, it is
+// run. If it cannot be, that is said, and the disk is believed.
+func (g *generator) verify(ctx context.Context, before map[string][]byte) (map[string][]byte, error) {
+	if g.Seen.Has(g.seenAs(before)) {
+		return before, nil
+	}
+	made, err := g.compile(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		g.notes.Add(g.unchecked(err))
+		return before, nil
+	default:
+		return made, nil
+	}
+}
+
+// unchecked says that sqlc's files were compared with the lock only, and why.
+func (g *generator) unchecked(err error) diag.Diagnostic {
+	reason, _, _ := strings.Cut(err.Error(), "\n")
+	help := "see to it that sqlc can be run: " + reason
+	if errors.Is(err, sqlc.ErrMissing) {
+		help = "install sqlc (github.com/sqlc-dev/sqlc/cmd/sqlc@" + sqlc.TestedVersion + "), or say where it is: --sqlc PATH"
+	}
+	pos := diag.Pos{File: g.display(g.sqlDir())}
+	return diag.New(diag.OutputUnchecked, pos, "the Go files were not compared with what sqlc makes of the SQL").WithHelp("%s", help)
+}
+
+// seenAs is the hash of the SQL and of what was made of it.
+func (g *generator) seenAs(made map[string][]byte) string {
+	return output.Hash([]byte(g.next.SQL + " " + hashAll(made)))
+}
