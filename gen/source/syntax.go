@@ -18,12 +18,13 @@ const lookAhead = 40
 func (l *loader) locate(err error) diag.Diagnostic {
 	number := l.firstBadLine()
 	line := l.line(number)
-	if tab := indentTab(line); tab >= 0 {
+	mark := firstMark(line)
+	if tab := slices.Index(line[:mark], '\t'); tab >= 0 { // on a blank line too
 		return l.tabProblem(number, tab)
 	}
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	reason = reportedLine.ReplaceAllString(reason, "")
-	pos := diag.Pos{File: l.file, Line: number, Column: firstMark(line) + 1, End: trimmedEnd(line)}
+	pos := diag.Pos{File: l.file, Line: number, Column: mark + 1, End: max(trimmedEnd(line), mark+2)}
 	for _, c := range syntaxCauses {
 		if !strings.Contains(reason, c.reason) {
 			continue
