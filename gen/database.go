@@ -3,6 +3,7 @@ package gen
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,14 +26,17 @@ func (g *generator) addSQL(ctx context.Context) error {
 	}
 	g.sqlFiles = rendered.ByName()
 	g.next.SQL = hashAll(g.sqlFiles)
-	compiled, ok := g.compiledBefore()
-	if !ok {
-		if compiled, err = g.SQLC(ctx, g.sqlFiles); err != nil {
-			return err
-		}
-	}
 	for _, name := range sortedKeys(g.sqlFiles) {
 		g.add(path.Join(g.sqlDir(), name), g.sqlFiles[name], output.Marker)
+	}
+	compiled, ok, err := g.compiledBefore()
+	if !ok && err == nil && g.failed == nil && !g.result.Diagnostics.HasErrors() {
+		compiled, err = g.SQLC(ctx, g.sqlFiles)
+		ok = err == nil
+	}
+	if !ok {
+		g.recall(g.sqlDir())
+		return err
 	}
 	for _, name := range sortedKeys(compiled) {
 		g.add(path.Join(g.sqlDir(), name), compiled[name], g.markerOfCompiled(name))
@@ -41,9 +45,9 @@ func (g *generator) addSQL(ctx context.Context) error {
 }
 
 // compiledBefore returns what sqlc made in an earlier run, if the SQL is the same and all of it is on disk unchanged.
-func (g *generator) compiledBefore() (map[string][]byte, bool) {
+func (g *generator) compiledBefore() (map[string][]byte, bool, error) {
 	if g.old.SQL != g.next.SQL {
-		return nil, false
+		return nil, false, nil
 	}
 	compiled := map[string][]byte{}
 	for name, hash := range g.old.Files {
@@ -51,12 +55,15 @@ func (g *generator) compiledBefore() (map[string][]byte, bool) {
 			continue
 		}
 		data, err := fs.ReadFile(g.Dir, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, false, fmt.Errorf("%s: %w", g.display(name), err)
+		}
 		if err != nil || output.Hash(data) != hash {
-			return nil, false
+			return nil, false, nil
 		}
 		compiled[path.Base(name)] = data
 	}
-	return compiled, len(compiled) > 0
+	return compiled, len(compiled) > 0, nil
 }
 
 // markerOfCompiled is what one of sqlc's files must carry to be overwritten: nothing if the manifest says that it is generated.

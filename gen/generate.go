@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 
@@ -33,7 +34,8 @@ type Input struct {
 
 // Result is what is to be on disk, and what is to be said of the catalogue.
 type Result struct {
-	Plan        output.Plan // empty if a diagnostic is an error
+	Plan        output.Plan // empty if a diagnostic, or anything else, is an error
+	Known       output.Plan // to compare with: the plan; or, if a step failed, what is known all the same
 	Diagnostics diag.List
 	Sources     map[string][]byte // the files that diagnostics point into, by the name they use
 }
@@ -51,14 +53,13 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 		return r, err
 	}
 	g := &generator{Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c)}
-	err = g.run(ctx)
-	if g.explain(err, &r) {
-		return r, nil
-	}
-	if err != nil {
+	g.plan.Sums = map[string]string{}
+	g.result = &r
+	if err := g.run(ctx); err != nil || r.Diagnostics.HasErrors() {
+		r.Known = g.plan
 		return r, err
 	}
-	r.Plan = g.plan
+	r.Plan, r.Known = g.plan, g.plan
 	r.Diagnostics.Add(g.orphans()...)
 	return r, nil
 }
@@ -87,29 +88,47 @@ type generator struct {
 	old, next *lock.Lock
 	sqlFiles  map[string][]byte // what sqlc compiles, by name
 	plan      output.Plan
+	result    *Result // that gets the diagnostics
+	failed    error   // of the steps so far, without what became diagnostics
 }
 
+// run takes every step, even if one of them fails: the rest can still be compared with the disk.
 func (g *generator) run(ctx context.Context) error {
-	if err := g.addGo(); err != nil {
-		return err
-	}
-	if err := g.addMigrations(); err != nil {
-		return err
-	}
+	g.note(g.addGo())
+	g.note(g.addMigrations())
 	g.addAttributes()
-	if err := g.addSQL(ctx); err != nil { // last, since it takes longest
-		return err
+	g.note(g.addSQL(ctx)) // last, since it takes longest
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return g.finish()
+	g.note(g.finish())
+	return g.failed
+}
+
+// note takes down how a step went.
+func (g *generator) note(err error) {
+	if err != nil && !g.explain(err, g.result) {
+		g.failed = errors.Join(g.failed, err)
+	}
+}
+
+// recall takes over what the last run knew of the Go files in a directory, since this one cannot make them.
+func (g *generator) recall(dir string) {
+	for name, sum := range g.old.Files {
+		if path.Dir(name) == dir && path.Ext(name) == ".go" {
+			g.plan.Sums[name], g.next.Files[name] = sum, sum
+		}
+	}
 }
 
 func (g *generator) addGo() error {
 	importPath, err := g.ImportPath(g.catalogue.Go.Dir)
-	if err != nil {
-		return err
+	var files []golang.File
+	if err == nil {
+		files, err = golang.Emit(g.catalogue, importPath)
 	}
-	files, err := golang.Emit(g.catalogue, importPath)
 	if err != nil {
+		g.recall(g.catalogue.Go.Dir)
 		return err
 	}
 	for _, f := range files {
@@ -122,10 +141,14 @@ func (g *generator) addMigrations() error {
 	result, err := migrate.Plan(migrate.Input{
 		Catalogue: g.catalogue, Dir: g.Dir, Known: g.old.Migrations, Database: g.old.Model.Database, Display: g.display,
 	})
+	if err != nil {
+		g.next.Migrations = g.old.Migrations
+		return err
+	}
 	g.plan.Files = append(g.plan.Files, result.Files...)
 	g.plan.Stale = append(g.plan.Stale, result.Stale...)
 	g.next.Migrations = result.Known
-	return err
+	return nil
 }
 
 // add puts a file into the plan and into the manifest.
@@ -143,8 +166,24 @@ func (g *generator) finish() error {
 		}
 	}
 	data, err := g.next.Encode()
+	if err != nil {
+		return err
+	}
 	g.plan.Lock = output.File{Path: lock.Name, Data: data}
+	g.plan.Begun, err = g.begun().Encode()
 	return err
+}
+
+// begun is the lock for as long as the other files are being written. It is what the last run knew, and it knows the new files
+// as well: if the run is killed and the catalogue changed before the next one, they are still known to be generated.
+func (g *generator) begun() *lock.Lock {
+	l := *g.next
+	l.Model, l.Migrations, l.Files = g.old.Model, g.old.Migrations, maps.Clone(g.next.Files)
+	maps.Copy(l.Files, g.old.Files)
+	if g.old.SQL != g.next.SQL {
+		l.SQL = "" // what sqlc made may be of either run
+	}
+	return &l
 }
 
 // orphans finds Go files that say they are generated, though neither this run nor the last knows them: a lock that was merged
