@@ -56,7 +56,7 @@ func (g *generator) compiledBefore() (map[string][]byte, bool, error) {
 		}
 		data, err := fs.ReadFile(g.Dir, name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, false, fmt.Errorf("%s: %w", g.display(name), err)
+			return nil, false, fmt.Errorf("%s: %w", g.display(name), output.Reason(err))
 		}
 		if err != nil || output.Hash(data) != hash {
 			return nil, false, nil

@@ -35,7 +35,7 @@ type Input struct {
 // Result is what is to be on disk, and what is to be said of the catalogue.
 type Result struct {
 	Plan        output.Plan // empty if a diagnostic, or anything else, is an error
-	Known       output.Plan // to compare with: the plan; or, if a step failed, what is known all the same
+	Known       output.Plan // to compare with: the plan; or, if there is none, what is known all the same
 	Diagnostics diag.List
 	Sources     map[string][]byte // the files that diagnostics point into, by the name they use
 }
@@ -45,30 +45,41 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	r := Result{Sources: map[string][]byte{in.File: in.Data}}
 	c, list := catalogue.Parse(in.File, in.Data)
 	r.Diagnostics = list
+	old, err := readLock(in)
 	if c == nil {
+		r.recallAll(old)
 		return r, nil
 	}
-	old, err := readLock(in)
 	if err != nil {
 		return r, err
 	}
-	g := &generator{Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c)}
+	g := &generator{Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c), result: &r}
 	g.plan.Sums = map[string]string{}
-	g.result = &r
-	if err := g.run(ctx); err != nil || r.Diagnostics.HasErrors() {
+	err = g.run(ctx)
+	switch {
+	case r.Diagnostics.HasErrors():
+		r.recallAll(old)
+	case err != nil:
 		r.Known = g.plan
-		return r, err
+	default:
+		r.Plan, r.Known = g.plan, g.plan
+		r.Diagnostics.Add(g.orphans()...)
 	}
-	r.Plan, r.Known = g.plan, g.plan
-	r.Diagnostics.Add(g.orphans()...)
-	return r, nil
+	return r, err
+}
+
+// recallAll is for a catalogue with errors: its files can be compared with what the last run has made.
+func (r *Result) recallAll(old *lock.Lock) {
+	if old != nil {
+		r.Known.Sums = old.Files
+	}
 }
 
 // readLock reads what the last run knew. A directory holds one catalogue, or one would remove what the other has generated.
 func readLock(in Input) (*lock.Lock, error) {
 	data, err := fs.ReadFile(in.Dir, lock.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", lock.Name, err)
+		return nil, fmt.Errorf("%s: %w", lock.Name, output.Reason(err))
 	}
 	old, err := lock.Parse(data)
 	if err != nil {

@@ -43,6 +43,17 @@ func (c *Changes) Apply(ctx context.Context, dir Dir) (err error) {
 	return nil
 }
 
+// Create writes a file that is not there yet, whole or not at all. It is fs.ErrExist if there is one.
+func (d Dir) Create(ctx context.Context, name string, data []byte) error {
+	if _, err := d.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fs.ErrExist)
+	}
+	if err := d.Clean(); err != nil {
+		return err
+	}
+	return (&Changes{Write: []Write{{Path: name, Data: data}}}).Apply(ctx, d)
+}
+
 // steps returns all changes in their order.
 func (c *Changes) steps() []Write {
 	var steps []Write

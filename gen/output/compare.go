@@ -33,6 +33,9 @@ type Write struct {
 // Missing reports whether there is no such file yet.
 func (w Write) Missing() bool { return w.Old == nil }
 
+// BySum reports whether the file was compared with what an earlier run has made, since what this one would make is not known.
+func (w Write) BySum() bool { return w.sum }
+
 // Line returns the first line of the old file that differs, counted from 1; 0 if there is none or if it is not known.
 func (w Write) Line() int {
 	if w.Missing() || w.sum {
@@ -93,8 +96,10 @@ func Compare(dir Dir, plan Plan) (*Changes, error) {
 		}
 		errs = append(errs, err)
 	}
-	lock, err := compareFile(dir, plan.Lock)
-	c.lock, errs = lock, append(errs, err)
+	if plan.Lock.Path != "" {
+		lock, err := compareFile(dir, plan.Lock)
+		c.lock, errs = lock, append(errs, err)
+	}
 	if c.lock != nil && plan.Begun != nil && len(c.Write)+len(c.remove) > 0 {
 		c.begun, _ = compareFile(dir, File{Path: plan.Lock.Path, Data: plan.Begun})
 	}

@@ -26,11 +26,11 @@ func (d Dir) Display(name string) string { return path.Join(d.Name, name) }
 
 // describe says which file an error is about, once and as the user knows it.
 func (d Dir) describe(name string, err error) error {
-	return fmt.Errorf("%s: %w", d.Display(name), reason(err))
+	return fmt.Errorf("%s: %w", d.Display(name), Reason(err))
 }
 
-// reason is an error of the file system without the names of the operation and of the file.
-func reason(err error) error {
+// Reason is an error of the file system without the names of the operation and of the file.
+func Reason(err error) error {
 	var inner *fs.PathError
 	var link *os.LinkError
 	if errors.As(err, &inner) {
@@ -53,7 +53,7 @@ func (r regularFS) Open(name string) (fs.File, error) {
 		err = readable(info)
 	}
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: reason(err)}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: Reason(err)}
 	}
 	return r.FS.Open(name)
 }
@@ -79,11 +79,11 @@ func ReadFile(name string) ([]byte, error) {
 		err = readable(info)
 	}
 	if err != nil {
-		return nil, reason(err)
+		return nil, Reason(err)
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, reason(err)
+		return nil, Reason(err)
 	}
 	defer func() { _ = f.Close() }()
 	return io.ReadAll(io.LimitReader(f, MaxBytes))

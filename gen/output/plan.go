@@ -25,7 +25,7 @@ type Plan struct {
 	Files []File
 	Sums  map[string]string // the hashes of files that could not be made, by path: to be compared, not written
 	Stale []string          // what an earlier run wrote and this one does not; removed if a marker says that it is generated
-	Lock  File              // written last, so that a run that was cut short is known to be incomplete
+	Lock  File              // written last, so that a run that was cut short is known to be incomplete; without a path, there is none
 	Begun []byte            // the lock while the others are written: it knows the files of the earlier run and of this one
 }
 
@@ -36,13 +36,14 @@ type File struct {
 	Marker string // what a file must carry to be overwritten; "" where the caller knows that it may be
 }
 
-// all returns the files and the lock, which is the last.
-func (p Plan) all() []File { return append(p.Files[:len(p.Files):len(p.Files)], p.Lock) }
-
 // validate finds paths that leave the directory, or that stand in the plan twice.
 func (p Plan) validate() error {
 	seen := map[string]bool{}
-	for _, f := range p.all() {
+	files := p.Files
+	if p.Lock.Path != "" {
+		files = append(files[:len(files):len(files)], p.Lock)
+	}
+	for _, f := range files {
 		if seen[f.Path] {
 			return fmt.Errorf("%s: two generated files have this path", f.Path)
 		}
