@@ -159,7 +159,19 @@ func (g *generator) addMigrations() error {
 	g.plan.Files = append(g.plan.Files, result.Files...)
 	g.plan.Stale = append(g.plan.Stale, result.Stale...)
 	g.next.Migrations = result.Known
+	g.leaveOldPlaces()
 	return nil
+}
+
+// leaveOldPlaces has a migration removed from where it was before a move that was cut short.
+func (g *generator) leaveOldPlaces() {
+	for _, m := range g.old.Migrations {
+		moved := len(g.next.Migrations) > 0 && !slices.ContainsFunc(g.next.Migrations, func(n lock.Migration) bool { return n.File == m.File })
+		data, err := fs.ReadFile(g.Dir, m.File)
+		if moved && err == nil && output.Hash(data) == m.Hash && !slices.Contains(g.plan.Stale, m.File) {
+			g.plan.Stale = append(g.plan.Stale, m.File)
+		}
+	}
 }
 
 // add puts a file into the plan and into the manifest.
