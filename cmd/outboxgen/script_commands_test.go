@@ -22,6 +22,7 @@ func commandsOfScripts() map[string]func(ts *testscript.TestScript, neg bool, ar
 		"same":  same,
 		"crlf":  crlf,
 		"edit":  edit,
+		"fifo":  fifo,
 	}
 }
 
