@@ -105,5 +105,5 @@ fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@$(FIND) -name '*_test.go' -print | xargs grep -Ho '^func Fuzz[A-Za-z0-9_]*' /dev/null | sed 's/:func /:/' | \
 	while IFS=: read -r file name; do \
 		echo "$$file: $$name"; \
-		(cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) .) || exit 1; \
+		(cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x .) || exit 1; \
 	done

@@ -3,6 +3,7 @@ package gen
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,17 +26,21 @@ func (g *generator) addSQL(ctx context.Context) error {
 	}
 	g.sqlFiles = rendered.ByName()
 	g.next.SQL = hashAll(g.sqlFiles)
-	compiled, ok := g.compiledBefore()
-	if ok {
-		compiled, err = g.verify(ctx, compiled)
-	} else {
-		compiled, err = g.compile(ctx)
-	}
-	if err != nil {
-		return err
-	}
 	for _, name := range sortedKeys(g.sqlFiles) {
 		g.add(path.Join(g.sqlDir(), name), g.sqlFiles[name], output.Marker)
+	}
+	compiled, ok, err := g.compiledBefore()
+	switch sound := g.failed == nil && !g.result.Diagnostics.HasErrors(); {
+	case err != nil || !sound:
+	case ok:
+		compiled, err = g.verify(ctx, compiled)
+	default:
+		compiled, err = g.compile(ctx)
+		ok = err == nil
+	}
+	if err != nil || !ok {
+		g.recall(g.sqlDir())
+		return err
 	}
 	for _, name := range sortedKeys(compiled) {
 		g.add(path.Join(g.sqlDir(), name), compiled[name], g.markerOfCompiled(name))
@@ -44,9 +49,9 @@ func (g *generator) addSQL(ctx context.Context) error {
 }
 
 // compiledBefore returns what sqlc made in an earlier run, if the SQL is the same and all of it is on disk unchanged.
-func (g *generator) compiledBefore() (map[string][]byte, bool) {
+func (g *generator) compiledBefore() (map[string][]byte, bool, error) {
 	if g.old.SQL != g.next.SQL {
-		return nil, false
+		return nil, false, nil
 	}
 	compiled := map[string][]byte{}
 	for name, hash := range g.old.Files {
@@ -54,12 +59,15 @@ func (g *generator) compiledBefore() (map[string][]byte, bool) {
 			continue
 		}
 		data, err := fs.ReadFile(g.Dir, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, false, fmt.Errorf("%s: %w", g.display(name), output.Reason(err))
+		}
 		if err != nil || output.Hash(data) != hash {
-			return nil, false
+			return nil, false, nil
 		}
 		compiled[path.Base(name)] = data
 	}
-	return compiled, len(compiled) > 0
+	return compiled, len(compiled) > 0, nil
 }
 
 // markerOfCompiled is what one of sqlc's files must carry to be overwritten: nothing if the manifest says that it is generated.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 
@@ -36,7 +37,8 @@ type Input struct {
 
 // Result is what is to be on disk, and what is to be said of the catalogue.
 type Result struct {
-	Plan        output.Plan // empty if a diagnostic is an error
+	Plan        output.Plan // empty if a diagnostic, or anything else, is an error
+	Known       output.Plan // to compare with: the plan; or, if there is none, what is known all the same
 	Diagnostics diag.List
 	Sources     map[string][]byte // the files that diagnostics point into, by the name they use
 }
@@ -46,32 +48,41 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	r := Result{Sources: map[string][]byte{in.File: in.Data}}
 	c, list := catalogue.Parse(in.File, in.Data)
 	r.Diagnostics = list
-	if c == nil {
-		return r, nil
-	}
 	old, err := readLock(in)
-	if err != nil {
-		return r, err
-	}
-	g := &generator{Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c)}
-	err = g.run(ctx)
-	if g.explain(err, &r) {
+	if c == nil {
+		r.recallAll(old)
 		return r, nil
 	}
 	if err != nil {
 		return r, err
 	}
-	r.Plan = g.plan
-	r.Diagnostics.Add(g.orphans()...)
-	r.Diagnostics.Add(g.notes...)
-	return r, nil
+	g := &generator{Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c), result: &r}
+	g.plan.Sums = map[string]string{}
+	err = g.run(ctx)
+	switch {
+	case r.Diagnostics.HasErrors():
+		r.recallAll(old)
+	case err != nil:
+		r.Known = g.plan
+	default:
+		r.Plan, r.Known = g.plan, g.plan
+		r.Diagnostics.Add(g.orphans()...)
+	}
+	return r, err
+}
+
+// recallAll is for a catalogue with errors: its files can be compared with what the last run has made.
+func (r *Result) recallAll(old *lock.Lock) {
+	if old != nil {
+		r.Known.Sums = old.Files
+	}
 }
 
 // readLock reads what the last run knew. A directory holds one catalogue, or one would remove what the other has generated.
 func readLock(in Input) (*lock.Lock, error) {
 	data, err := fs.ReadFile(in.Dir, lock.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", lock.Name, err)
+		return nil, fmt.Errorf("%s: %w", lock.Name, output.Reason(err))
 	}
 	old, err := lock.Parse(data)
 	if err != nil {
@@ -91,39 +102,50 @@ type generator struct {
 	old, next *lock.Lock
 	sqlFiles  map[string][]byte // what sqlc compiles, by name
 	plan      output.Plan
-	notes     diag.List // on what was not checked
+	result    *Result // that gets the diagnostics
+	failed    error   // of the steps so far, without what became diagnostics
 }
 
+// run takes every step, even if one of them fails: the rest can still be compared with the disk.
 func (g *generator) run(ctx context.Context) error {
-	if err := g.checkNeighbours(); err != nil {
-		return err
-	}
-	if err := g.addGo(); err != nil {
-		return err
-	}
-	if err := g.checkEvents(); err != nil {
-		return err
-	}
-	if err := g.addMigrations(); err != nil {
-		return err
-	}
+	g.note(g.checkNeighbours())
+	g.note(g.addGo())
+	g.note(g.checkEvents())
+	g.note(g.addMigrations())
 	g.addAttributes()
-	if err := g.addSQL(ctx); err != nil { // last, since it takes longest
-		return err
+	g.note(g.addSQL(ctx)) // last, since it takes longest
+	g.note(g.checkSQLC())
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	if err := g.checkSQLC(); err != nil {
-		return err
+	g.note(g.finish())
+	return g.failed
+}
+
+// note takes down how a step went.
+func (g *generator) note(err error) {
+	if err != nil && !g.explain(err, g.result) {
+		g.failed = errors.Join(g.failed, err)
 	}
-	return g.finish()
+}
+
+// recall takes over what the last run knew of the Go files in a directory, since this one cannot make them.
+func (g *generator) recall(dir string) {
+	for name, sum := range g.old.Files {
+		if path.Dir(name) == dir && path.Ext(name) == ".go" {
+			g.plan.Sums[name], g.next.Files[name] = sum, sum
+		}
+	}
 }
 
 func (g *generator) addGo() error {
 	importPath, err := g.ImportPath(g.catalogue.Go.Dir)
-	if err != nil {
-		return err
+	var files []golang.File
+	if err == nil {
+		files, err = golang.Emit(g.catalogue, importPath)
 	}
-	files, err := golang.Emit(g.catalogue, importPath)
 	if err != nil {
+		g.recall(g.catalogue.Go.Dir)
 		return err
 	}
 	for _, f := range files {
@@ -135,16 +157,33 @@ func (g *generator) addGo() error {
 func (g *generator) addMigrations() error {
 	others, err := g.othersMigrations()
 	if err != nil {
+		g.next.Migrations = g.old.Migrations
 		return err
 	}
 	result, err := migrate.Plan(migrate.Input{
 		Catalogue: g.catalogue, Dir: g.Dir, Known: g.old.Migrations, Database: g.old.Model.Database,
 		Service: g.old.Model.Service, Others: others, Display: g.display,
 	})
+	if err != nil {
+		g.next.Migrations = g.old.Migrations
+		return err
+	}
 	g.plan.Files = append(g.plan.Files, result.Files...)
 	g.plan.Stale = append(g.plan.Stale, result.Stale...)
 	g.next.Migrations = result.Known
-	return err
+	g.leaveOldPlaces()
+	return nil
+}
+
+// leaveOldPlaces has a migration removed from where it was before a move that was cut short.
+func (g *generator) leaveOldPlaces() {
+	for _, m := range g.old.Migrations {
+		moved := len(g.next.Migrations) > 0 && !slices.ContainsFunc(g.next.Migrations, func(n lock.Migration) bool { return n.File == m.File })
+		data, err := fs.ReadFile(g.Dir, m.File)
+		if moved && err == nil && output.Hash(data) == m.Hash && !slices.Contains(g.plan.Stale, m.File) {
+			g.plan.Stale = append(g.plan.Stale, m.File)
+		}
+	}
 }
 
 // add puts a file into the plan and into the manifest.
@@ -162,8 +201,24 @@ func (g *generator) finish() error {
 		}
 	}
 	data, err := g.next.Encode()
+	if err != nil {
+		return err
+	}
 	g.plan.Lock = output.File{Path: lock.Name, Data: data}
+	g.plan.Begun, err = g.begun().Encode()
 	return err
+}
+
+// begun is the lock for as long as the other files are being written. It is what the last run knew, and it knows the new files
+// as well: if the run is killed and the catalogue changed before the next one, they are still known to be generated.
+func (g *generator) begun() *lock.Lock {
+	l := *g.next
+	l.Model, l.Migrations, l.Files = g.old.Model, g.old.Migrations, maps.Clone(g.next.Files)
+	maps.Copy(l.Files, g.old.Files)
+	if g.old.SQL != g.next.SQL {
+		l.SQL = "" // what sqlc made may be of either run
+	}
+	return &l
 }
 
 // orphans finds Go files that say they are generated, though neither this run nor the last knows them: a lock that was merged

@@ -31,7 +31,7 @@ func (g *generator) verify(ctx context.Context, before map[string][]byte) (map[s
 	case ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		g.notes.Add(g.unchecked(err))
+		g.result.Diagnostics.Add(g.unchecked(err))
 		return before, nil
 	default:
 		return made, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 
@@ -13,6 +14,9 @@ import (
 const checkHelp = `
 Compiles the catalogue FILE (by default outbox.yaml) and compares: exit code 1 if a generated file differs, is missing or is left
 over. Nothing is written. For continuous integration.
+
+Without sqlc, or with one that fails, all files are compared nevertheless: those that sqlc would make with the sums in
+outboxgen.lock. Exit code 2 if nothing differs, but not all could be found out.
 `
 
 func runCheck(ctx context.Context, args []string, env Env) (int, error) {
@@ -22,19 +26,30 @@ func runCheck(ctx context.Context, args []string, env Env) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	result, changes, dir, err := c.run(ctx, args)
-	if dir.Root != nil {
-		defer func() { _ = dir.Close() }()
-	}
+	s, err := c.open(ctx, args, false)
 	if err != nil {
 		return exitFailed, err
 	}
-	stale := changes != nil && describe(&result, changes, dir, path.Base(c.file))
-	if err := c.report(result.Diagnostics, result.Sources); err != nil {
+	defer s.close()
+	return s.check(ctx)
+}
+
+// check compiles the catalogue and says what differs, and then what it could not find out.
+func (s *session) check(ctx context.Context) (int, error) {
+	result, failed := s.generate(ctx, func() (string, error) { return "", nil })
+	changes, inTheWay := output.Compare(s.Dir, result.Known)
+	stale := changes != nil && ctx.Err() == nil && describe(&result, changes, s.Dir, path.Base(s.file))
+	if err := s.report(result.Diagnostics, result.Sources); err != nil {
 		return exitFailed, err
 	}
-	if stale && c.format.value == "text" {
-		fmt.Fprintf(env.Stderr, "Run \"outboxgen generate%s\" and commit what it changes.\n", fileArgument(c.file))
+	if err := errors.Join(failed, inTheWay); err != nil {
+		if stale && inTheWay == nil {
+			return exitProblems, err
+		}
+		return exitFailed, err
+	}
+	if stale && s.format.value == "text" {
+		fmt.Fprintf(s.env.Stderr, "Run \"outboxgen generate%s\" and commit what it changes.\n", fileArgument(s.file))
 	}
 	if result.Diagnostics.HasErrors() {
 		return exitProblems, nil
@@ -48,15 +63,22 @@ func describe(r *gen.Result, changes *output.Changes, dir output.Dir, catalogue 
 	for _, w := range changes.All() {
 		pos := diag.Pos{File: dir.Display(w.Path), Line: w.Line()}
 		message := "differs from what %s generates"
-		if w.Missing() {
+		switch {
+		case w.Missing():
 			message = "missing: %s generates it"
+		case w.BySum():
+			message = "differs from what was generated of %s the last time"
 		}
 		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, message, catalogue))
 		r.Sources[pos.File] = w.Old
 	}
-	for _, name := range changes.Remove {
+	for _, name := range changes.Remove() {
 		pos := diag.Pos{File: dir.Display(name)}
 		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, "left over: %s does not generate it any more", catalogue))
+	}
+	if dir.Interrupted() {
+		pos := diag.Pos{File: dir.Display(output.StageName)}
+		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, "left behind by a run that was interrupted: generate removes it"))
 	}
 	return len(r.Diagnostics) > before
 }

@@ -36,22 +36,36 @@ func newCompile(env Env, f flags) *compile {
 	return c
 }
 
-// run compiles and compares. The changes are nil if the catalogue has errors.
-func (c *compile) run(ctx context.Context, args []string) (gen.Result, *output.Changes, output.Dir, error) {
-	dir, err := c.open(args)
-	if err != nil {
-		return gen.Result{}, nil, dir, err
-	}
-	result, err := c.generate(ctx, dir)
-	if err != nil || result.Diagnostics.HasErrors() {
-		return result, nil, dir, err
-	}
-	changes, err := output.Compare(dir, result.Plan)
-	return result, changes, dir, err
+// session is one run in the catalogue's directory, which other runs are kept out of.
+type session struct {
+	*compile
+	output.Dir
+	release func()
 }
 
-// open finds the catalogue and opens its directory, which the caller closes if there is no error.
-func (c *compile) open(args []string) (output.Dir, error) {
+// open finds the catalogue and waits until no other run is in the way. Runs that only read are not in each other's. The caller
+// closes the session if there is no error.
+func (c *compile) open(ctx context.Context, args []string, writes bool) (*session, error) {
+	dir, err := c.openDir(args)
+	if err != nil {
+		return nil, err
+	}
+	release, err := dir.Hold(ctx, writes, func() {
+		fmt.Fprintf(c.env.Stderr, "outboxgen: waiting for another run that is at work on %s\n", c.file)
+	})
+	if err != nil {
+		_ = dir.Close()
+		return nil, err
+	}
+	return &session{compile: c, Dir: dir, release: release}, nil
+}
+
+func (s *session) close() {
+	s.release()
+	_ = s.Dir.Close()
+}
+
+func (c *compile) openDir(args []string) (output.Dir, error) {
 	file := defaultFile
 	if len(args) > 0 {
 		file = args[0]
@@ -67,29 +81,39 @@ func (c *compile) open(args []string) (output.Dir, error) {
 		return output.Dir{}, err
 	case info.IsDir():
 		return output.Dir{}, fmt.Errorf("%s: a directory: name the catalogue in it", c.file)
+	case !info.Mode().IsRegular():
+		return output.Dir{}, fmt.Errorf("%s: %s, which is not read: name a file", c.file, output.Kind(info.Mode()))
 	}
 	root, err := os.OpenRoot(filepath.Dir(c.path))
 	return output.Dir{Root: root, Name: path.Dir(c.file)}, err
 }
 
-func (c *compile) generate(ctx context.Context, dir output.Dir) (gen.Result, error) {
-	data, err := os.ReadFile(c.path)
+// generate compiles the catalogue. sqlc works in the directory that temp returns.
+func (s *session) generate(ctx context.Context, temp func() (string, error)) (gen.Result, error) {
+	data, err := output.ReadFile(s.path)
 	if err != nil {
-		return gen.Result{}, err
+		return gen.Result{}, fmt.Errorf("%s: %w", s.file, err)
 	}
 	return gen.Generate(ctx, gen.Input{
-		File: c.file, Data: data, Dir: dir.FS(),
-		ImportPath: func(below string) (string, error) { return packagePath(filepath.Join(filepath.Dir(c.path), below)) },
-		Neighbours: c.neighbours, Seen: sqlc.UserSeen(),
+		File: s.file, Data: data, Dir: s.FS(),
+		ImportPath: func(below string) (string, error) { return packagePath(filepath.Join(filepath.Dir(s.path), below)) },
+		Neighbours: s.neighbours, Seen: sqlc.UserSeen(),
 		SQLC: func(ctx context.Context, files map[string][]byte) (map[string][]byte, error) {
-			command, err := sqlc.Find(c.sqlcPath(), filepath.Dir(c.path))
+			command, err := sqlc.Find(s.sqlcPath(), filepath.Dir(s.path))
 			if err != nil {
 				return nil, err
 			}
-			return command.Compile(ctx, files)
+			command.Notice = func() { fmt.Fprintf(s.env.Stderr, building, command) }
+			at, err := temp()
+			if err != nil {
+				return nil, err
+			}
+			return command.Compile(ctx, at, files)
 		},
 	})
 }
+
+const building = "outboxgen: waiting for %q: go is building sqlc, which takes some minutes the first time\n"
 
 // sqlcPath is the flag's value; one with a separator is a file's, and starts where relative paths do.
 func (c *compile) sqlcPath() string {
@@ -130,7 +154,7 @@ func absolute(env Env, file string) string {
 func packagePath(dir string) (string, error) {
 	var below []string // the names of the directories between the go.mod and the package
 	for root := dir; ; root = filepath.Dir(root) {
-		data, err := os.ReadFile(filepath.Join(root, "go.mod"))
+		data, err := output.ReadFile(filepath.Join(root, "go.mod"))
 		if err == nil {
 			module := gomod.Parse(data).Module
 			if module == "" {
@@ -139,7 +163,7 @@ func packagePath(dir string) (string, error) {
 			return path.Join(append([]string{module}, below...)...), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return "", err
+			return "", fmt.Errorf("%s: %w", filepath.ToSlash(filepath.Join(root, "go.mod")), err)
 		}
 		if root == filepath.Dir(root) {
 			return "", errors.New("there is no go.mod beside the catalogue or above it: run \"go mod init\" first")

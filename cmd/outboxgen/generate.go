@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+
+	"github.com/outboxgen/outboxgen/gen/output"
 )
 
 const generateHelp = `
 Compiles the catalogue FILE (by default outbox.yaml) and writes what differs from what is on disk. Files of an earlier run that
 are no longer generated are removed; files that were not generated are neither overwritten nor removed. If anything is wrong,
-nothing is written.
+nothing is written. A run that is killed is completed by the next one; two at once wait for each other.
 
 All of what it writes is to be committed, outboxgen.lock included.
 
@@ -24,28 +27,44 @@ func runGenerate(ctx context.Context, args []string, env Env) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	result, changes, dir, err := c.run(ctx, args)
-	if dir.Root != nil {
-		defer func() { _ = dir.Close() }()
+	s, err := c.open(ctx, args, true)
+	if err != nil {
+		return exitFailed, err
+	}
+	defer s.close()
+	return s.write(ctx)
+}
+
+// write compiles the catalogue and writes what differs.
+func (s *session) write(ctx context.Context) (code int, err error) {
+	if err := s.Clean(); err != nil {
+		return exitFailed, err
+	}
+	defer func() {
+		if clean := s.Clean(); clean != nil {
+			code, err = exitFailed, errors.Join(err, clean)
+		}
+	}()
+	result, err := s.generate(ctx, s.Scratch)
+	if err := errors.Join(s.report(result.Diagnostics, result.Sources), err); err != nil {
+		return exitFailed, err
+	}
+	if result.Diagnostics.HasErrors() {
+		return exitProblems, nil
+	}
+	changes, err := output.Compare(s.Dir, result.Plan)
+	if err == nil {
+		err = changes.Apply(ctx, s.Dir)
 	}
 	if err != nil {
 		return exitFailed, err
 	}
-	if err := c.report(result.Diagnostics, result.Sources); err != nil {
-		return exitFailed, err
-	}
-	if changes == nil {
-		return exitProblems, nil
-	}
-	if err := changes.Apply(dir); err != nil {
-		return exitFailed, err
-	}
-	out := c.progress()
+	out := s.progress()
 	for _, w := range changes.All() {
-		fmt.Fprintln(out, "wrote", dir.Display(w.Path))
+		fmt.Fprintln(out, "wrote", s.Display(w.Path))
 	}
-	for _, name := range changes.Remove {
-		fmt.Fprintln(out, "removed", dir.Display(name))
+	for _, name := range changes.Remove() {
+		fmt.Fprintln(out, "removed", s.Display(name))
 	}
 	return exitOK, nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/outboxgen/outboxgen/gen"
+	"github.com/outboxgen/outboxgen/gen/output"
 	"github.com/outboxgen/outboxgen/gen/sqlc"
 )
 
@@ -17,7 +18,7 @@ const initHelp = `
 Writes a catalogue to begin with to FILE (by default outbox.yaml) and says what to do next. A file that is there stays as it is.
 `
 
-func runInit(_ context.Context, args []string, env Env) (int, error) {
+func runInit(ctx context.Context, args []string, env Env) (int, error) {
 	f := newFlags(env, "init [FLAGS] [FILE]", initHelp)
 	var s gen.Scaffold
 	f.StringVar(&s.Service, "service", "", "the `name` that events give as their source; by default from go.mod")
@@ -50,7 +51,7 @@ func runInit(_ context.Context, args []string, env Env) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	if err := create(at, data); err != nil {
+	if err := create(ctx, at, data); err != nil {
 		return exitFailed, fmt.Errorf("%s: %w", filepath.ToSlash(file), err)
 	}
 	fmt.Fprintf(env.Stdout, nextSteps, filepath.ToSlash(file), fileArgument(filepath.Base(file)), generated, sqlc.TestedVersion)
@@ -79,15 +80,22 @@ func fileArgument(file string) string {
 	return " " + file
 }
 
-// create writes a file that is not there yet.
-func create(name string, data []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+// create writes a file that is not there yet, whole or not at all.
+func create(ctx context.Context, name string, data []byte) error {
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return output.Reason(err)
+	}
+	dir := output.Dir{Root: root}
+	defer func() { _ = dir.Close() }()
+	release, err := dir.Hold(ctx, true, func() {})
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = dir.Create(ctx, filepath.Base(name), data)
 	if errors.Is(err, fs.ErrExist) {
 		return errors.New("it is there already, and is left as it is")
 	}
-	if err != nil {
-		return errors.Unwrap(err)
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	return err
 }

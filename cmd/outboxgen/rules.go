@@ -22,9 +22,9 @@ func runRules(_ context.Context, args []string, env Env) (int, error) {
 		return exitFailed, err
 	}
 	if format.value == "json" {
-		return exitOK, printRulesJSON(env, diag.Rules())
+		return failedIf(printRulesJSON(env, diag.Rules()))
 	}
-	return exitOK, printRules(env, diag.Rules())
+	return failedIf(printRules(env, diag.Rules()))
 }
 
 // printRules prints a table, with an empty line between categories.

@@ -17,6 +17,8 @@ const (
 	exitFailed   = 2 // the command could not do its work
 )
 
+// After a signal, the exit code is 128 and its number: 130 for an interrupt, 143 for SIGTERM.
+
 // Env is the world that a command runs in.
 type Env struct {
 	Dir            string // that relative paths start from; "" for the process's own
@@ -42,14 +44,40 @@ func Do(ctx context.Context, args []string, env Env) int {
 		return exitFailed
 	}
 	code, err := c.run(ctx, args, env)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	if errors.Is(err, flag.ErrHelp) {
 		return exitOK
-	case err != nil:
+	}
+	var signal interruption
+	if errors.As(context.Cause(ctx), &signal) {
+		return interrupted(env, signal, err)
+	}
+	if err != nil {
 		fmt.Fprintf(env.Stderr, "outboxgen: %v\n", err)
-		return exitFailed
+		return code
 	}
 	return code
+}
+
+// failedIf returns the exit code that goes with an error, if there is one.
+func failedIf(err error) (int, error) {
+	if err != nil {
+		return exitFailed, err
+	}
+	return exitOK, nil
+}
+
+// interrupted says what became of a command that was asked to end. What it had begun to move to its
+// place, it has moved or taken back.
+func interrupted(env Env, signal interruption, err error) int {
+	done := ": nothing was changed"
+	if err == nil {
+		done = ", when all was done"
+	} else if !errors.Is(err, signal) {
+		fmt.Fprintf(env.Stderr, "outboxgen: %v\n", err)
+		done = ""
+	}
+	fmt.Fprintf(env.Stderr, "outboxgen: %v%s\n", signal, done)
+	return signal.code()
 }
 
 // command is one of outboxgen's commands. An error is about the command's work; what is wrong with a catalogue is printed.
@@ -91,7 +119,8 @@ Usage: outboxgen COMMAND [FLAGS] [FILE]
 	b.WriteString(`
 Run "outboxgen help COMMAND" for a command's flags.
 
-Exit codes: 0, fine; 1, the catalogue has problems, or check found something; 2, the command could not do its work.
+Exit codes: 0, fine; 1, the catalogue has problems, or check found something; 2, the command could not do its work; 128 and
+the signal's number, a signal ended it (130 for Ctrl-C).
 `)
 	return b.String()
 }

@@ -26,6 +26,7 @@ func commandsOfScripts() map[string]func(ts *testscript.TestScript, neg bool, ar
 		"crlf":  crlf,
 		"edit":  edit,
 		"resum": resum,
+		"fifo":  fifo,
 	}
 }
 

@@ -25,5 +25,5 @@ func runVersion(_ context.Context, args []string, env Env) (int, error) {
 		version = "(devel)"
 	}
 	_, err := fmt.Fprintf(env.Stdout, "outboxgen %s, catalogue language %d, %s\n", version, catalogue.LanguageVersion, goVersion)
-	return exitOK, err
+	return failedIf(err)
 }

@@ -161,6 +161,7 @@ func addSeeds(f *testing.F) {
 	for _, s := range []string{
 		"", "\xef\xbb\xbfa: b", "\xff\xfea\x00", "a: \x00", "a: b\r", "a:\r\n  b: c\r\n", "---\n...\n", "%YAML 1.2\n---\n", "? ?\n", "- - - -\n",
 		"a: &a [*a]\n", "a: [&x [&y [*x, *y]]]", strings.Repeat("[", 2000), strings.Repeat("a:\n ", 50), "a: |2-\n   x\n", "a: >+\n\n\n", `a: "\ud800"`,
+		"\t\t", "a: b\n\t\n  \tc", "a: [\n\t\n",
 	} {
 		f.Add([]byte(s))
 	}

@@ -1,121 +1,132 @@
 package output
 
 import (
-	"crypto/rand"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 )
 
-// Apply makes the changes: it writes every new file beside its place, then moves them there one by one, then removes what is
-// stale, then moves the lock. An error while writing leaves the directory as it was; one after that leaves every file whole, and
-// another run completes the work.
-func (c *Changes) Apply(dir Dir) error {
-	s := &stage{dir: dir}
-	defer s.discard()
-	for _, w := range c.All() {
-		if err := s.write(w); err != nil {
+// Apply makes the changes: it writes every new file to a stage beside its place, then moves them to
+// their places one by one, removes what is stale, and moves the lock.
+//
+// If there is an error, or if the context ends before the first move, everything is as it was. If
+// the process is killed, every file is whole, the lock knows those that are new, and another run
+// completes the work.
+func (c *Changes) Apply(ctx context.Context, dir Dir) (err error) {
+	steps := c.steps()
+	if len(steps) == 0 {
+		return nil
+	}
+	defer func() { err = errors.Join(err, dir.Clean()) }()
+	if err := dir.prepare(steps); err != nil {
+		return err
+	}
+	for i, w := range steps {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := dir.stage(w, i); err != nil {
 			return err
 		}
 	}
-	for i, w := range c.Write {
-		if err := s.commit(w.Path); err != nil {
-			return fmt.Errorf("%w (%d of %d files are written: run it again)", err, i, len(c.Write))
+	for i, w := range steps {
+		if err := dir.commit(w, i); err != nil {
+			return errors.Join(err, dir.takeBack(steps[:i]))
 		}
 	}
-	for _, name := range c.Remove {
-		if err := remove(dir, name); err != nil {
-			return err
-		}
+	for _, name := range c.stale {
+		prune(dir, name)
 	}
+	return nil
+}
+
+// Create writes a file that is not there yet, whole or not at all. It is fs.ErrExist if there is one.
+func (d Dir) Create(ctx context.Context, name string, data []byte) error {
+	if _, err := d.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fs.ErrExist)
+	}
+	if err := d.Clean(); err != nil {
+		return err
+	}
+	return (&Changes{Write: []Write{{Path: name, Data: data}}}).Apply(ctx, d)
+}
+
+// steps returns all changes in their order.
+func (c *Changes) steps() []Write {
+	var steps []Write
+	if c.begun != nil {
+		steps = append(steps, *c.begun)
+	}
+	steps = append(steps, c.Write...)
+	steps = append(steps, c.remove...)
 	if c.lock != nil {
-		return s.commit(c.lock.Path)
+		steps = append(steps, *c.lock)
 	}
-	return nil
+	return steps
 }
 
-// stage holds new files under temporary names until all are written.
-type stage struct {
-	dir       Dir
-	temporary map[string]string // by path
-	made      []string          // directories, the outer before the inner
-}
-
-// write writes a file beside its place. A name with a leading dot is one that Go's tools pass over.
-func (s *stage) write(w Write) error {
-	if err := s.mkdir(path.Dir(w.Path)); err != nil {
-		return err
-	}
-	name := path.Join(path.Dir(w.Path), "."+path.Base(w.Path)+"."+rand.Text()[:8]+".tmp")
-	f, err := s.dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return s.dir.describe(w.Path, err)
-	}
-	if s.temporary == nil {
-		s.temporary = map[string]string{}
-	}
-	s.temporary[w.Path] = name
-	_, err = f.Write(w.Data)
-	if err == nil && !w.Missing() {
-		err = f.Chmod(w.mode)
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return s.dir.describe(w.Path, err)
-	}
-	return nil
-}
-
-// mkdir makes a directory and those above it, and remembers which were missing.
-func (s *stage) mkdir(name string) error {
-	if name == "." {
+// stage writes the data of a step to where it waits.
+func (d Dir) stage(w Write, step int) error {
+	if w.removal {
 		return nil
 	}
-	if _, err := s.dir.Stat(name); err == nil {
-		return nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return s.dir.describe(name, err)
+	name := staged(w, step)
+	if err := d.create(name, w.Data, 0o644); err != nil {
+		return d.describe(w.Path, err)
 	}
-	if err := s.mkdir(path.Dir(name)); err != nil {
-		return err
+	if !w.Missing() {
+		if err := d.Chmod(name, w.mode); err != nil {
+			return d.describe(w.Path, err)
+		}
 	}
-	if err := s.dir.Mkdir(name, 0o755); err != nil {
-		return s.dir.describe(name, err)
-	}
-	s.made = append(s.made, name)
 	return nil
 }
 
-// commit moves a file to its place.
-func (s *stage) commit(name string) error {
-	if err := s.dir.Rename(s.temporary[name], name); err != nil {
-		return s.dir.describe(name, err)
+// commit takes a step.
+func (d Dir) commit(w Write, step int) error {
+	var err error
+	if w.removal {
+		err = d.Remove(w.Path)
+	} else {
+		err = d.Rename(staged(w, step), w.Path)
 	}
-	delete(s.temporary, name)
+	if err != nil && !(w.removal && errors.Is(err, fs.ErrNotExist)) {
+		return d.describe(w.Path, err)
+	}
 	return nil
 }
 
-// discard removes what was staged and not committed. A directory that is in use stays.
-func (s *stage) discard() {
-	for _, name := range s.temporary {
-		_ = s.dir.Remove(name)
+// takeBack puts back what steps have changed.
+func (d Dir) takeBack(done []Write) error {
+	var errs []error
+	for i, w := range slices.Backward(done) {
+		var err error
+		if w.Missing() {
+			err = d.Remove(w.Path)
+		} else {
+			old := Write{Path: w.Path, Data: w.Old, Old: w.Old, mode: w.mode}
+			if err = d.makeStage(path.Dir(w.Path)); err == nil {
+				err = d.stage(old, -1-i)
+			}
+			if err == nil {
+				err = d.commit(old, -1-i)
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w (and it is not as it was before: run it again)", d.describe(w.Path, err)))
+		}
 	}
-	for _, name := range slices.Backward(s.made) {
-		_ = s.dir.Remove(name)
-	}
+	return errors.Join(errs...)
 }
 
-// remove removes a file, and the directories above it that this leaves empty.
-func remove(dir Dir, name string) error {
-	if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return dir.describe(name, err)
-	}
+// prune removes the directories above a file that went, if this leaves them empty.
+func prune(dir Dir, name string) {
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 		if dir.Remove(parent) != nil {
 			break
 		}
 	}
-	return nil
 }

@@ -31,7 +31,7 @@ func TestAReadOnlyDirectoryIsNamedAndLeftAlone(t *testing.T) {
 			runtime.LockOSThread()
 			_ = syscall.Setfsuid(nobody)
 		}
-		result <- changes.Apply(w.Dir)
+		result <- changes.Apply(t.Context(), w.Dir)
 	}()
 	err := <-result
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "locked/a.go") {

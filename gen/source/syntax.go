@@ -18,7 +18,8 @@ const lookAhead = 40
 func (l *loader) locate(err error) diag.Diagnostic {
 	number := l.firstBadLine()
 	line := l.line(number)
-	if tab := slices.Index(line[:firstMark(line)], '\t'); tab >= 0 {
+	mark := firstMark(line)
+	if tab := slices.Index(line[:mark], '\t'); tab >= 0 { // on a blank line too
 		return l.tabProblem(number, tab)
 	}
 	for n := max(number-1, 1); n <= number; n++ { // the reader may stumble over it one line later
@@ -28,7 +29,7 @@ func (l *loader) locate(err error) diag.Diagnostic {
 	}
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	reason = reportedLine.ReplaceAllString(reason, "")
-	pos := diag.Pos{File: l.file, Line: number, Column: firstMark(line) + 1, End: trimmedEnd(line)}
+	pos := diag.Pos{File: l.file, Line: number, Column: mark + 1, End: max(trimmedEnd(line), mark+2)}
 	for _, c := range syntaxCauses {
 		if !strings.Contains(reason, c.reason) {
 			continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/outboxgen/outboxgen/gen/gomod"
+	"github.com/outboxgen/outboxgen/gen/output"
 )
 
 const installCommand = "go install " + pkg + "@" + TestedVersion
@@ -20,11 +21,11 @@ func Find(path, dir string) (Command, error) {
 	}
 	for ; ; dir = filepath.Dir(dir) {
 		if listsTool(filepath.Join(dir, "go.mod")) {
-			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: dir, Timeout: buildTimeout}, nil
+			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: dir, Timeout: buildTimeout, Builds: true}, nil
 		}
 		// Run inside tools/, it needs no module above; and a workspace that leaves tools/ out does not matter.
 		if tools := filepath.Join(dir, "tools"); listsTool(filepath.Join(tools, "go.mod")) {
-			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: tools, Env: []string{"GOWORK=off"}, Timeout: buildTimeout}, nil
+			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: tools, Env: []string{"GOWORK=off"}, Timeout: buildTimeout, Builds: true}, nil
 		}
 		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || dir == filepath.Dir(dir) {
 			break
@@ -55,6 +56,6 @@ func program(path, from string) (Command, error) {
 }
 
 func listsTool(file string) bool {
-	data, err := os.ReadFile(file)
+	data, err := output.ReadFile(file)
 	return err == nil && slices.Contains(gomod.Parse(data).Tools, pkg)
 }

@@ -26,24 +26,29 @@ type Command struct {
 	Dir     string        // where it is started; "" for the current directory
 	Env     []string      // added to the environment
 	Timeout time.Duration // of one run
+	Builds  bool          // go may have to build sqlc first
+	Notice  func()        // unless nil, called once if sqlc has to be waited for since go may be building it
 }
 
 // How long sqlc may take: it needs a second, and minutes where the go command has to build it first.
 const (
 	runTimeout   = time.Minute
 	buildTimeout = 15 * time.Minute
+	patience     = time.Second     // before Notice is called
+	grace        = 3 * time.Second // between an interrupt and the end by force
 )
 
 // String is the command as one would type it.
 func (c Command) String() string { return strings.Join(c.Args, " ") }
 
-// Compile runs sqlc on files in a directory of their own, and returns the Go files that it made, by name. Among the input is a
-// sqlc.yaml that puts them beside it. Errors in the SQL are a *CompileError.
-func (c Command) Compile(ctx context.Context, files map[string][]byte) (map[string][]byte, error) {
+// Compile runs sqlc on files in a new directory within temp, or the system's directory for temporary files if temp is "". It
+// returns the Go files that sqlc made, by name. Among the input is a sqlc.yaml that puts them beside it. Errors in the SQL are
+// a *CompileError. If the context ends, so do sqlc and all that it has started.
+func (c Command) Compile(ctx context.Context, temp string, files map[string][]byte) (map[string][]byte, error) {
 	if err := c.checkVersion(ctx); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "outboxgen-sqlc-")
+	dir, err := os.MkdirTemp(temp, "outboxgen-sqlc-")
 	if err != nil {
 		return nil, fmt.Errorf("sqlc: %w", err)
 	}
@@ -88,24 +93,38 @@ func (c Command) run(ctx context.Context, args ...string) (string, error) {
 	cmd.Env = append(os.Environ(), c.Env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// The go command passes an interrupt on to the tool that it runs. What does not end by it is killed.
-	cmd.Cancel = func() error {
-		if cmd.Process.Signal(os.Interrupt) != nil {
-			return cmd.Process.Kill()
-		}
-		return nil
+	inGroup(cmd)
+	cmd.Cancel = func() error { return interruptGroup(cmd) }
+	cmd.WaitDelay = grace
+	err := c.wait(cmd)
+	if ctx.Err() != nil {
+		killGroup(cmd)
 	}
-	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", fmt.Errorf("sqlc: %q took longer than %v", c, c.Timeout)
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return "", context.Cause(ctx)
 	case err != nil:
 		return "", &runError{command: c.String(), stderr: stderr.String(), err: err}
 	}
 	return stdout.String(), nil
+}
+
+// wait runs a command, and gives notice if that takes long and go may be building sqlc.
+func (c Command) wait(cmd *exec.Cmd) error {
+	if !c.Builds || c.Notice == nil {
+		return cmd.Run()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Run() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		c.Notice()
+		return <-ended
+	}
 }
 
 // runError is a run of sqlc that failed.

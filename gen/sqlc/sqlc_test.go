@@ -34,7 +34,7 @@ func TestCompileReturnsTheGoFilesAndCleansUp(t *testing.T) {
 	t.Parallel()
 	told := filepath.Join(t.TempDir(), "told")
 	c := fake(t, "v1.31.1", `cat "$dir/schema.sql" "$dir/queries.sql" "$dir/sqlc.yaml" > "$dir/db.go"; echo m > "$dir/models.go"; echo "$dir" > '`+told+`'`)
-	got, err := c.Compile(t.Context(), input())
+	got, err := c.Compile(t.Context(), "", input())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestErrorsInTheSQLHaveTheirPlaces(t *testing.T) {
 	c := fake(t, "v1.31.1", `echo '# package outboxdb
 queries.sql:188:1: relation "inboxx" does not exist
 schema.sql:3:9: syntax error at or near "TABLEE": x' >&2; exit 1`)
-	_, err := c.Compile(t.Context(), input())
+	_, err := c.Compile(t.Context(), "", input())
 	var compile *CompileError
 	if !errors.As(err, &compile) {
 		t.Fatalf("got error %v, want a *CompileError", err)
@@ -83,7 +83,7 @@ func TestOtherFailuresShowWhatWasSaid(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := fake(t, test.version, test.script).Compile(t.Context(), input())
+			_, err := fake(t, test.version, test.script).Compile(t.Context(), "", input())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want %q in it", err, test.want)
 			}
@@ -94,7 +94,7 @@ func TestOtherFailuresShowWhatWasSaid(t *testing.T) {
 func TestAnUnknownVersionIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v1.29.0", "v2.0.0", "(devel)", "abcdef0"} {
-		if _, err := fake(t, version, `echo x > "$dir/db.go"`).Compile(t.Context(), input()); err != nil {
+		if _, err := fake(t, version, `echo x > "$dir/db.go"`).Compile(t.Context(), "", input()); err != nil {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
@@ -104,12 +104,12 @@ func TestARunHasALimitAndStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	c := fake(t, "v1.31.1", "exec sleep 60")
 	c.Timeout = 300 * time.Millisecond
-	if _, err := c.Compile(t.Context(), input()); err == nil || !strings.Contains(err.Error(), "took longer than 300ms") {
+	if _, err := c.Compile(t.Context(), "", input()); err == nil || !strings.Contains(err.Error(), "took longer than 300ms") {
 		t.Errorf("got error %v, want one about the limit", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Compile(ctx, input()); !errors.Is(err, context.Canceled) {
+	if _, err := c.Compile(ctx, "", input()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want that of the context", err)
 	}
 }
