@@ -63,7 +63,7 @@ func (p *planner) owner(f file) (catalogue string, same bool) {
 	for _, other := range p.Others {
 		for _, m := range other.Migrations {
 			if path.Base(m.File) == path.Base(f.path) || m.Hash == output.Hash(f.data) {
-				return other.Catalogue, p.isOurs(f)
+				return other.Catalogue, p.isOurs(f) || p.makesTables(f)
 			}
 		}
 	}
