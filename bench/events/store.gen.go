@@ -158,7 +158,7 @@ func (s *Store) Check(ctx context.Context, relay outbox.ID) (outbox.Incarnation,
 	case err != nil:
 		return outbox.Incarnation{}, fmt.Errorf("outbox: check: %w", err)
 	}
-	return outbox.Incarnation{Table: r.File, LastSeq: r.LastSeq}, nil
+	return outbox.Incarnation{Table: r.Files, LastSeq: r.LastSeq}, nil
 }
 
 // Take implements outbox.Membership.
@@ -269,15 +269,17 @@ func (s *Store) Snapshot(ctx context.Context) (outbox.Snapshot, error) {
 
 // Retry implements outbox.Settler.
 func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, retries []outbox.Retry) (int, error) {
-	p := outboxdb.RetryEventsParams{Relay: pgUUID(relay), Seqs: make([]int64, 0, len(retries))}
+	p := outboxdb.RetryEventsParams{Relay: pgUUID(relay)}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
-	for _, r := range retries {
-		p.Seqs = append(p.Seqs, r.Seq)
+	at := make([]outbox.Position, len(retries))
+	for i, r := range retries {
+		at[i] = r.Position
 		p.Attempts = append(p.Attempts, r.Attempts)
 		p.Begun = append(p.Begun, r.Begun)
 		p.DelaysUs = append(p.DelaysUs, r.Delay.Microseconds())
 		p.Errors = append(p.Errors, r.Error)
 	}
+	p.Seqs, p.Ids = eventColumns(at)
 	n, err := s.db.RetryEvents(ctx, p)
 	if err != nil {
 		return 0, fmt.Errorf("outbox: record attempts: %w", err)
@@ -287,11 +289,9 @@ func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Owner
 
 // Published implements outbox.Settler.
 func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
-	p := outboxdb.DeleteEventsParams{Relay: pgUUID(relay), Seqs: make([]int64, 0, len(published))}
+	p := outboxdb.DeleteEventsParams{Relay: pgUUID(relay)}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
-	for _, r := range published {
-		p.Seqs = append(p.Seqs, r.Seq)
-	}
+	p.Seqs, p.Ids = eventColumns(published)
 	n, err := s.db.DeleteEvents(ctx, p)
 	if err != nil {
 		return 0, fmt.Errorf("outbox: settle published events: %w", err)
@@ -301,13 +301,15 @@ func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.O
 
 // Bury implements outbox.Settler.
 func (s *Store) Bury(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, deaths []outbox.Death) (int, error) {
-	p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay), Seqs: make([]int64, 0, len(deaths))}
+	p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay)}
 	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
-	for _, r := range deaths {
-		p.Seqs = append(p.Seqs, r.Seq)
+	at := make([]outbox.Position, len(deaths))
+	for i, r := range deaths {
+		at[i] = r.Position
 		p.Attempts = append(p.Attempts, r.Attempts)
 		p.Errors = append(p.Errors, r.Error)
 	}
+	p.Seqs, p.Ids = eventColumns(at)
 	n, err := s.db.MoveEventsToDead(ctx, p)
 	if err != nil {
 		return 0, fmt.Errorf("outbox: bury: %w", err)
@@ -360,11 +362,10 @@ const (
 // Listen implements outbox.Listener, on a connection that leaves the pool. From time to time it sends itself a
 // notification through the pool: if that does not arrive, the connection is dead, or a pooler stands in between.
 func (s *Store) Listen(ctx context.Context, ready, ring func()) error {
-	acquired, err := s.pool.Acquire(ctx)
+	conn, err := s.listener(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
 	}
-	conn := acquired.Hijack()
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenTimeout)
 		defer cancel()
@@ -385,6 +386,17 @@ func (s *Store) Listen(ctx context.Context, ready, ring func()) error {
 			return err
 		}
 	}
+}
+
+// listener takes a connection out of the pool, which may be busy, or hold connections that have died silently.
+func (s *Store) listener(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Hijack(), nil
 }
 
 func (s *Store) startListening(ctx context.Context, conn *pgx.Conn, ring func()) error {
@@ -593,7 +605,8 @@ func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) {
 	*m = outbox.Message{
 		Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
 		CreatedAt: r.CreatedAt, Attempts: r.Attempts, Begun: r.Begun, Waiting: r.Waiting,
-		Source: Service, ID: r.ID.Bytes, CausationID: r.CausationID.Bytes, Position: outbox.Position{Shard: r.Shard, Seq: r.Seq},
+		Source: Service, ID: r.ID.Bytes, CausationID: r.CausationID.Bytes,
+		Position: outbox.Position{Shard: r.Shard, Seq: r.Seq, Event: r.ID.Bytes},
 	}
 	if r.Headers != nil && json.Unmarshal(r.Headers, &m.Headers) != nil {
 		m.Headers, m.Unreadable = nil, errors.New("its headers are not a JSON object of strings")
@@ -616,6 +629,20 @@ func ownedColumns(owned []outbox.Ownership) (shards []int32, fences []int64) {
 		fences = append(fences, o.Fence)
 	}
 	return shards, fences
+}
+
+// eventColumns returns which events are settled. The ids are nil, which is NULL, if one is not known.
+func eventColumns(at []outbox.Position) (seqs []int64, ids []pgtype.UUID) {
+	seqs, ids = make([]int64, len(at)), make([]pgtype.UUID, len(at))
+	known := true
+	for i, p := range at {
+		seqs[i], ids[i] = p.Seq, pgUUID(p.Event)
+		known = known && ids[i].Valid
+	}
+	if !known {
+		return seqs, nil
+	}
+	return seqs, ids
 }
 
 func readColumns(reads []outbox.ShardRead) (shards []int32, afters []int64, limits []int32) {

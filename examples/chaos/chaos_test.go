@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package chaos kills the processes of a whole installation at random, takes its broker down and its database's sessions away, and
-// then counts: nothing may be lost, and no effect may have happened twice.
+// Package chaos kills the processes of a whole installation at random, takes its broker down, its database's sessions away, and
+// crashes the database, and then counts: nothing may be lost, and no effect may have happened twice.
 package chaos_test
 
 import (
@@ -44,6 +44,8 @@ type world struct {
 
 	committed, rolledBack, lost              atomic.Int64 // transactions
 	kills, stalls, terminations, outages     int
+	crashes                                  int // of the database
+	mayCrash                                 bool
 	duplicates                               atomic.Int64
 	eventCount, published, publishedDistinct int
 }
@@ -67,8 +69,8 @@ func TestKillingProcesses(t *testing.T) {
 	w.settle()
 	w.checkEffects()
 	w.checkStream()
-	t.Logf("%d transactions committed, %d rolled back, %d cut off; %d kills, %d stalls, %d terminated sessions, %d outages of the broker",
-		w.committed.Load(), w.rolledBack.Load(), w.lost.Load(), w.kills, w.stalls, w.terminations, w.outages)
+	t.Logf("%d transactions committed, %d rolled back, %d cut off; %d kills, %d stalls, %d terminated sessions, %d outages of the broker, %d crashes of the database",
+		w.committed.Load(), w.rolledBack.Load(), w.lost.Load(), w.kills, w.stalls, w.terminations, w.outages, w.crashes)
 	t.Logf("%d events enqueued, and %d caused by them; %d messages published, %d of them again; %d duplicates met by the inbox",
 		w.eventCount, w.publishedDistinct-w.eventCount, w.published, w.published-w.publishedDistinct, w.duplicates.Load())
 }
@@ -77,12 +79,18 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	url := postgresenv.New(t).URL
-	w := &world{T: t, random: rand.New(rand.NewPCG(seed, 0)), broker: natsenv.New(t)}
+	// A server that writes late to the disk what was committed asynchronously.
+	server, err := postgresenv.Start(t.Context(), postgresenv.Config{Durable: true, Settings: map[string]string{"wal_writer_delay": "10s"}})
+	must(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	db, err := server.CreateDatabase(t.Context())
+	must(t, err)
+	url := db.URL
+	w := &world{T: t, random: rand.New(rand.NewPCG(seed, 0)), broker: natsenv.New(t), mayCrash: server.Own()}
 	w.pool = connect(t, url, "chaos test")
 	w.producers = connect(t, url, "chaos producer")
 	must(t, migrate.Plain(t.Context(), w.pool, os.DirFS("../conformance/plain/migrations")))
-	_, err := w.pool.Exec(t.Context(), schema)
+	_, err = w.pool.Exec(t.Context(), schema)
 	must(t, err)
 	w.openBroker()
 	env := []string{envPostgres + "=" + url, envNATS + "=" + w.broker.URL()}
@@ -138,7 +146,7 @@ func (w *world) openBroker() {
 func (w *world) wreak(deadline time.Time) {
 	for time.Now().Before(deadline) {
 		pause(w.Context(), time.Duration(50+w.random.IntN(300))*time.Millisecond)
-		switch n := w.random.IntN(20); {
+		switch n := w.random.IntN(22); {
 		case n < 8:
 			w.kill(w.relays[w.random.IntN(len(w.relays))])
 		case n < 12:
@@ -148,6 +156,8 @@ func (w *world) wreak(deadline time.Time) {
 			w.relays[w.random.IntN(len(w.relays))].stall(w.T, &w.resumed)
 		case n < 19:
 			w.terminate()
+		case n < 21:
+			w.crash()
 		default:
 			w.outages++
 			w.broker.Stop()
@@ -169,6 +179,33 @@ func (w *world) terminate() {
 		WHERE datname = current_database() AND application_name <> 'chaos test' ORDER BY random() LIMIT 1) AS victim`)
 	must(w.T, err)
 	w.terminations += int(tag.RowsAffected())
+}
+
+// crash ends a session of the database by SIGKILL, as the kernel does when memory is short. The server ends all the
+// others and recovers, without what was committed asynchronously a moment ago.
+func (w *world) crash() {
+	if !w.mayCrash {
+		return
+	}
+	w.crashes++
+	_, err := w.pool.Exec(w.Context(), `INSERT INTO before_crash VALUES (1)`)
+	must(w.T, err)
+	if _, err := w.pool.Exec(w.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -9 $PPID'`); err == nil {
+		w.Fatal("the session goes on")
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		var left int
+		err := w.pool.QueryRow(w.Context(), `SELECT count(*) FROM before_crash`).Scan(&left)
+		if err == nil && left == 0 {
+			w.pool.Reset() // others of its connections have ended as well
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("the database does not come back: %v", err)
+		}
+	}
 }
 
 // settle waits until nothing is on its way any more, and ends all processes.

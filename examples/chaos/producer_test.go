@@ -21,6 +21,7 @@ const keys = 40
 const schema = `
 CREATE TABLE entity (entity text PRIMARY KEY, n bigint NOT NULL DEFAULT 0);
 INSERT INTO entity (entity) SELECT 'key ' || i FROM generate_series(0, 39) AS i;
+CREATE UNLOGGED TABLE before_crash (n integer);
 CREATE TABLE truth (event_id uuid PRIMARY KEY, entity text NOT NULL, n bigint NOT NULL);
 CREATE TABLE effect (event_id uuid NOT NULL, entity text NOT NULL, n bigint NOT NULL)`
 

@@ -60,6 +60,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// grace is how long settling may take at the end, and giving the shards back.
+func (c Config) grace() time.Duration { return max(c.PublishTimeout, c.Lease/3) }
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

@@ -326,14 +326,6 @@ func (l *ledger) unsettled() []*event {
 	return events
 }
 
-// settleLater has an event settled after those that wait to be settled now.
-func (l *ledger) settleLater(e *event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.done = append(l.done, e)
-	l.signalDone()
-}
-
 // settled takes events out of flight, of which the database knows what became.
 func (l *ledger) settled(events []*event) {
 	l.mu.Lock()

@@ -12,6 +12,9 @@ import (
 type Position struct {
 	Shard int32
 	Seq   int64
+	// Event is the id of the event that stands there. After the database has gone back in time another one may:
+	// what is settled is that event, or whichever stands there if Event is zero.
+	Event ID
 }
 
 // Message is an event on its way: what a Store reads, a Publisher sends and a subscriber hands on.

@@ -66,7 +66,9 @@ func (s *session) cycle(ctx context.Context) (found finding, err error) {
 	if err != nil {
 		return notLooked, err
 	}
-	s.health.report(ctx, reading, nil)
+	if found != notLooked {
+		s.health.report(ctx, reading, nil)
+	}
 	return found, nil
 }
 
@@ -171,7 +173,11 @@ func (s *session) begin(ctx context.Context, messages ...*Message) error {
 			Error: fmt.Sprintf("attempt %d began and has not ended", oneMore(m.Attempts)),
 		}
 	}
-	n, err := s.store.Retry(ctx, s.id, s.ledger.owned(), retries)
+	var n int
+	err := bounded(ctx, s.store, s.config.Lease/3, func(ctx context.Context) (err error) {
+		n, err = s.store.Retry(ctx, s.id, s.ledger.owned(), retries)
+		return err
+	})
 	switch {
 	case err != nil:
 		return err

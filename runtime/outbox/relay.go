@@ -39,7 +39,8 @@ func NewRelay(store Store, publisher Publisher, config Config) (*Relay, error) {
 }
 
 // Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and gives
-// its shards back, within three times the PublishTimeout; it returns what went wrong with that, or nil.
+// its shards back, within the Lease, or three times the PublishTimeout if that is longer; it returns what
+// went wrong with that, or nil.
 // It survives outages of the database and the broker, and logs them. Before that it returns only an
 // error that wraps ErrUnusable, which no retry mends. It must not run more than once at a time.
 func (r *Relay) Run(ctx context.Context) error {
@@ -101,12 +102,14 @@ func (r *Relay) listen(ctx context.Context, rings chan struct{}) {
 
 // What the relay does, as its log says it.
 const (
-	joining   = "joining the relays"
-	renewing  = "renewing the lease"
-	reading   = "reading events"
-	settling  = "settling events"
-	listening = "listening for other processes (polling carries on)"
-	tidying   = "maintenance of the tables"
+	joining  = "joining the relays"
+	renewing = "renewing the lease"
+	reading  = "reading events"
+	settling = "settling events"
+	// An event that the database refuses to settle is tried by itself.
+	settlingAlone = "settling an event by itself"
+	listening     = "listening for other processes (polling carries on)"
+	tidying       = "maintenance of the tables"
 )
 
 const maintainTimeout = time.Minute
@@ -128,7 +131,9 @@ func (r *Relay) runSession(ctx context.Context, rings <-chan struct{}, once bool
 	}
 	s := &session{Relay: r, id: id, ledger: newLedger(r.config)}
 	err = s.join(ctx)
-	r.health.report(ctx, joining, err)
+	if !errors.Is(err, ErrUnusable) { // which is not tried again
+		r.health.report(ctx, joining, err)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, nil

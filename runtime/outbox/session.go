@@ -25,6 +25,7 @@ type session struct {
 	doubt   atomic.Bool // it is to be checked at once
 	reads   sizing      // how large reads may be
 	settles sizing
+	refused []refusal // by when they are due
 }
 
 func (s *session) join(ctx context.Context) error {
@@ -48,8 +49,8 @@ func (s *session) leaseLeft() time.Duration {
 	return time.Duration(s.ends.Load()) - time.Since(s.began)
 }
 
-// run works until ctx ends or the lease is lost. On the former it drains: publishes under way may end within the PublishTimeout,
-// are settled, and the shards are given back.
+// run works until ctx ends or the lease is lost. On the former it drains: publishes under way may end within the
+// PublishTimeout, are settled, and the shards are given back.
 func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx)) // ends with the lease, or after draining
 	defer end(nil)
@@ -66,7 +67,7 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	failed := s.read(reading, rings, once)
 
 	s.ledger.drain()
-	grace := time.AfterFunc(2*s.config.PublishTimeout, func() { end(errDrainTimeout) })
+	grace := time.AfterFunc(s.config.PublishTimeout+s.config.grace(), func() { end(errDrainTimeout) })
 	defer grace.Stop()
 	workers.Wait()
 	close(settling)
@@ -85,7 +86,7 @@ var errDrainTimeout = errors.New("outbox: not drained in time")
 func (s *session) leave(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	leave := func() error {
-		return bounded(ctx, s.store, s.config.PublishTimeout/2, func(ctx context.Context) error {
+		return bounded(ctx, s.store, s.config.grace()/2, func(ctx context.Context) error {
 			return s.store.Leave(ctx, s.id)
 		})
 	}

@@ -2,22 +2,26 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // settle records what became of events, as many at a time as have come together while it recorded those
 // before. It ends when end is closed and nothing is left, or with life.
 func (s *session) settle(life context.Context, end <-chan struct{}) {
-	for life.Err() == nil {
+	for draining := false; life.Err() == nil; {
 		events := s.ledger.unsettled()
 		if len(events) == 0 {
+			if draining && len(s.refused) == 0 {
+				return
+			}
 			select {
 			case <-s.ledger.toSettle:
 				continue
 			case <-end:
-				if events = s.ledger.unsettled(); len(events) == 0 {
-					return
-				}
+				draining, end = true, nil
+				continue
+			case <-s.refusedDue():
 			case <-life.Done():
 				return
 			}
@@ -25,7 +29,8 @@ func (s *session) settle(life context.Context, end <-chan struct{}) {
 		for _, kind := range s.settlements() {
 			s.record(life, kind, events)
 		}
-		s.health.report(life, "giving shards back", s.release(life))
+		s.retryRefused(life)
+		s.health.report(life, "giving shards back", bounded(life, s.store, s.config.Lease/3, s.release))
 	}
 }
 
@@ -46,8 +51,7 @@ func (s *session) settlements() []settlement {
 }
 
 // record settles the events of one kind among events, in smaller pieces while it fails. An event that cannot be
-// settled by itself is put off behind the others; it stays in flight, and is not published again by
-// this session.
+// settled by itself is refused, and stands in the way of the others no longer.
 func (s *session) record(life context.Context, kind settlement, events []*event) {
 	var left []*event
 	for _, e := range events {
@@ -65,12 +69,55 @@ func (s *session) record(life context.Context, kind settlement, events []*event)
 			n, left = 0, left[len(part):]
 			continue
 		case len(part) == 1:
-			s.ledger.settleLater(part[0])
+			s.refuse(refusal{event: part[0], kind: kind})
 			left = left[1:]
 		}
 		n++
-		if !sleep(life, backoff(n, 50*time.Millisecond, s.config.Lease/4)) {
+		if !sleep(life, backoff(n, settleBackoff, s.config.Lease/4)) {
 			return
+		}
+	}
+}
+
+const settleBackoff = 50 * time.Millisecond
+
+// refusal is an event that could not be settled by itself. It stays in flight, is not published again by this
+// session, and is settled by itself from now on.
+type refusal struct {
+	*event
+	kind  settlement
+	times int
+	next  time.Time
+}
+
+func (s *session) refuse(r refusal) {
+	r.times++
+	r.next = time.Now().Add(backoff(r.times, settleBackoff, s.config.Lease/4))
+	s.refused = append(s.refused, r)
+	slices.SortFunc(s.refused, func(a, b refusal) int { return a.next.Compare(b.next) })
+}
+
+// refusedDue returns a channel that receives when a refused event is due, if there is one.
+func (s *session) refusedDue() <-chan time.Time {
+	if len(s.refused) == 0 {
+		return nil
+	}
+	return time.After(time.Until(s.refused[0].next))
+}
+
+// retryRefused settles refused events that are due, until one of them fails: the others may be ready to be
+// settled meanwhile.
+func (s *session) retryRefused(life context.Context) {
+	for len(s.refused) > 0 && !s.refused[0].next.After(time.Now()) {
+		r := s.refused[0]
+		s.refused = s.refused[1:]
+		if err := s.recordPart(life, r.kind, []*event{r.event}); err != nil {
+			s.health.report(life, settlingAlone, err)
+			s.refuse(r)
+			return
+		}
+		if len(s.refused) == 0 {
+			s.health.report(life, settlingAlone, nil)
 		}
 	}
 }

@@ -1,28 +1,41 @@
 package outbox
 
 // sizing makes requests smaller that fail for their size: a statement_timeout or a slow line lets a large one never
-// through. Each failure halves them, and they grow again after a number of successes.
+// through. Each failure halves them, and they grow again after a number of successes: the larger a number, the
+// more often growing has ended in a failure.
 type sizing struct {
 	halvings  int
-	successes int // in a row, at this size
-	requests  int // which shards' turn it is
+	successes int  // in a row, at this size
+	grown     bool // to this size
+	failed    int  // how often requests have grown too large
+	requests  int  // which shards' turn it is
 }
 
 const (
-	maxHalvings     = 20 // down to a single event
-	growthSuccesses = 16
+	maxHalvings      = 20 // down to a single event
+	growthSuccesses  = 16
+	maxGrowthsFailed = 6 // about a thousand successes
 )
 
 // ended notes how a request ended.
 func (z *sizing) ended(err error) {
 	z.requests++
-	switch {
-	case err != nil:
-		z.halvings, z.successes = min(z.halvings+1, maxHalvings), 0
-	case z.halvings > 0:
-		if z.successes++; z.successes >= growthSuccesses {
-			z.halvings, z.successes = z.halvings-1, 0
+	if err != nil {
+		if z.grown {
+			z.failed = min(z.failed+1, maxGrowthsFailed)
 		}
+		z.halvings, z.successes, z.grown = min(z.halvings+1, maxHalvings), 0, false
+		return
+	}
+	z.successes++
+	if z.successes < growthSuccesses<<z.failed {
+		return
+	}
+	z.successes = 0
+	if z.grown = z.halvings > 0; z.grown {
+		z.halvings--
+	} else {
+		z.failed = 0
 	}
 }
 
@@ -46,11 +59,17 @@ func (p *plan) shrink(z *sizing) {
 		halvings++
 	}
 	if over := z.halvings - halvings; over > 0 {
-		n := max(1, len(p.shards)>>over)
-		from := z.requests * n % len(p.shards)
-		to := min(from+n, len(p.shards))
+		from, to := z.turn(len(p.shards), len(p.shards)>>over)
 		p.shards, p.reads, p.due = p.shards[from:to], p.reads[from:to], p.due[from:to]
 	}
+}
+
+// turn returns whose turn it is of total, up to n of them and at least one. One request after the other, it
+// is everybody's turn.
+func (z *sizing) turn(total, n int) (from, to int) {
+	n = max(1, n)
+	from = z.requests * n % total
+	return from, min(from+n, total)
 }
 
 // shrinkKeys makes a read of keys smaller; the others' turn comes later.
@@ -58,9 +77,10 @@ func shrinkKeys(z *sizing, lanes []*lane, reads []KeyRead) ([]*lane, []KeyRead) 
 	if z.halvings == 0 || len(reads) == 0 {
 		return lanes, reads
 	}
-	n := z.share(len(reads))
-	for i := range reads[:n] {
+	from, to := z.turn(len(reads), z.share(len(reads)))
+	lanes, reads = lanes[from:to], reads[from:to]
+	for i := range reads {
 		reads[i].Limit = z.share(reads[i].Limit)
 	}
-	return lanes[:n], reads[:n]
+	return lanes, reads
 }

@@ -28,8 +28,8 @@ type MemStore struct {
 	open   map[uint64]bool
 	shards []memShard
 	relays map[outbox.ID]time.Time // until when they are alive
-	rows   map[outbox.Position]*memRow
-	order  [][]int64 // committed seqs of each shard, ascending
+	rows   map[int64]*memRow       // by seq
+	order  [][]int64               // committed seqs of each shard, ascending
 	dead   []outbox.DeadLetter
 }
 
@@ -50,7 +50,7 @@ var _ outbox.Store = (*MemStore)(nil)
 func NewMemStore(shards int) *MemStore {
 	return &MemStore{
 		source: "outboxtest", xid: 1, open: map[uint64]bool{}, shards: make([]memShard, shards),
-		relays: map[outbox.ID]time.Time{}, rows: map[outbox.Position]*memRow{}, order: make([][]int64, shards),
+		relays: map[outbox.ID]time.Time{}, rows: map[int64]*memRow{}, order: make([][]int64, shards),
 	}
 }
 
@@ -91,7 +91,7 @@ func (tx *MemTx) Enqueue(ctx context.Context, events []outbox.Event, opts ...out
 		m := outbox.Message{
 			ID: r.ID, Type: r.Type, Version: r.Version, Source: s.source, Topic: r.Topic, Key: r.Key,
 			Payload: r.Payload, ContentType: r.ContentType, CausationID: r.CausationID, CreatedAt: tx.began,
-			Position: outbox.Position{Shard: r.Shard, Seq: s.seq},
+			Position: outbox.Position{Shard: r.Shard, Seq: s.seq, Event: r.ID},
 		}
 		if r.Headers != nil {
 			if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
@@ -126,13 +126,13 @@ func (tx *MemTx) end(rows []*memRow) error {
 }
 
 func (s *MemStore) insert(r *memRow) {
-	s.rows[r.Position] = r
+	s.rows[r.Seq] = r
 	at, _ := slices.BinarySearch(s.order[r.Shard], r.Seq)
 	s.order[r.Shard] = slices.Insert(s.order[r.Shard], at, r.Seq)
 }
 
 func (s *MemStore) remove(p outbox.Position) {
-	delete(s.rows, p)
+	delete(s.rows, p.Seq)
 	if at, found := slices.BinarySearch(s.order[p.Shard], p.Seq); found {
 		s.order[p.Shard] = slices.Delete(s.order[p.Shard], at, at+1)
 	}
@@ -264,7 +264,7 @@ func (s *MemStore) Read(_ context.Context, reads []outbox.ShardRead, known []int
 			if n == read.Limit || bytes >= maxBytes {
 				break
 			}
-			m := s.message(s.rows[outbox.Position{Shard: read.Shard, Seq: seq}])
+			m := s.message(s.rows[seq])
 			out, n, bytes = append(out, m), n+1, bytes+len(m.Payload)
 		}
 	}
@@ -288,7 +288,7 @@ func (s *MemStore) ReadDue(_ context.Context, reads []outbox.ShardRead, known []
 	for _, read := range reads {
 		var due []*memRow
 		for _, seq := range s.order[read.Shard] {
-			r := s.rows[outbox.Position{Shard: read.Shard, Seq: seq}]
+			r := s.rows[seq]
 			if seq <= read.After && !except[seq] && !r.due.IsZero() && !r.due.After(time.Now()) {
 				due = append(due, r)
 			}
@@ -309,7 +309,7 @@ func (s *MemStore) ReadKeys(_ context.Context, keys []outbox.KeyRead) ([]outbox.
 	for _, k := range keys {
 		n := 0
 		for _, seq := range s.order[k.Shard] {
-			r := s.rows[outbox.Position{Shard: k.Shard, Seq: seq}]
+			r := s.rows[seq]
 			if n < k.Limit && seq >= k.From && seq <= k.To && r.Key == k.Key {
 				out, n = append(out, s.message(r)), n+1
 			}
@@ -349,7 +349,8 @@ func (s *MemStore) settle(relay outbox.ID, owned []outbox.Ownership, at []outbox
 	}
 	n := 0
 	for i, p := range at {
-		if r := s.rows[p]; r != nil && mine[p.Shard] {
+		r := s.rows[p.Seq]
+		if r != nil && mine[p.Shard] && (p.Event == uuid.Nil || p.Event == r.ID) {
 			f(i, r)
 			n++
 		}

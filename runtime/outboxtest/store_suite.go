@@ -175,6 +175,7 @@ var storeTests = map[string]func(*testing.T, *world){
 	"an expired relay loses its shards and knows it":             testExpiry,
 	"shards that a relay does not know of are its to take again": testTakeAgain,
 	"a settle without ownership changes nothing":                 testFence,
+	"a settle of another event changes nothing":                  testSettleAnother,
 	"a retry waits until it is due":                              testRetry,
 	"dead letters are kept, replayed and discarded":              testDeadLetters,
 }
@@ -394,6 +395,31 @@ func testFence(t *testing.T, w *world) {
 	w.must(err)
 	w.equal("changed by the owner", n, 3)
 	w.equal("pending", len(w.all()), 0)
+}
+
+// testSettleAnother settles events of which another one has the seq, as after a backup was restored.
+func testSettleAnother(t *testing.T, w *world) {
+	w.enqueue(Event{Entity: "a"}, Event{Entity: "b"}, Event{Entity: "c"})
+	all := w.all()
+	relay, owned := w.join(time.Minute)
+	others := positions(all)
+	for i := range others {
+		others[i].Event = uuid.New()
+	}
+	n, err := w.Store.Published(t.Context(), relay, owned, others)
+	w.must(err)
+	r, err := w.Store.Retry(t.Context(), relay, owned, []outbox.Retry{{Position: others[0], Attempts: 9}})
+	w.must(err)
+	d, err := w.Store.Bury(t.Context(), relay, owned, []outbox.Death{{Position: others[1], Attempts: 9}})
+	w.must(err)
+	w.equal("changed", n+r+d, 0)
+	others[0], others[1].Event = all[0].Position, uuid.Nil // as it was read, and whichever event stands there
+	n, err = w.Store.Published(t.Context(), relay, owned, others[:1])
+	w.must(err)
+	d, err = w.Store.Bury(t.Context(), relay, owned, []outbox.Death{{Position: others[1], Attempts: 9}})
+	w.must(err)
+	w.equal("changed", n+d, 2)
+	w.equal("pending", fmt.Sprint(positions(w.all())), fmt.Sprint(positions(all[2:])))
 }
 
 func testRetry(t *testing.T, w *world) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -37,10 +38,12 @@ func imageFor(name, version string) string {
 	return defaultImage
 }
 
+// hush has the library announce its steps no longer on standard error; what goes wrong is in its errors as well.
+var hush = sync.OnceFunc(func() { tclog.SetDefault(tclog.NewNoopLogger()) })
+
 // startDocker runs a container of the image. It refuses within seconds where no daemon answers.
 func startDocker(ctx context.Context, cfg Config, name, version string) (*Server, error) {
-	// The library announces each step on standard error; what goes wrong is in its errors as well.
-	tclog.SetDefault(tclog.NewNoopLogger())
+	hush()
 	image := imageFor(name, version)
 	if err := prepareImages(ctx, image); err != nil {
 		return nil, err

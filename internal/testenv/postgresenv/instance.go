@@ -41,22 +41,35 @@ func startInstance(ctx context.Context, cfg Config, bin string, dir *workDir, ow
 		if port, err = freePort(); err != nil {
 			return nil, err
 		}
-		var inst *instance
-		if inst, err = launch(cfg, bin, dir, owner, port); err != nil {
-			return nil, err
-		}
 		admin := &url.URL{Scheme: "postgres", User: url.User(superuser), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 			Path: "/postgres", RawQuery: "sslmode=disable"}
-		var source string
-		if source, err = inst.awaitReady(ctx, admin, "private instance of "+bin); err == nil {
-			return &Server{Source: source, admin: admin, stop: inst.stop}, nil
+		server := &Server{}
+		if err = server.start(ctx, private{cfg: cfg, bin: bin, dir: dir, owner: owner}, admin); err == nil {
+			return server, nil
 		}
-		inst.kill()
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	return nil, err
+}
+
+// start starts postgres under the address of admin, and waits until it answers.
+func (s *Server) start(ctx context.Context, p private, admin *url.URL) error {
+	port, err := strconv.Atoi(admin.Port())
+	if err != nil {
+		return err
+	}
+	if p.inst, err = launch(p.cfg, p.bin, p.dir, p.owner, port); err != nil {
+		return err
+	}
+	source, err := p.inst.awaitReady(ctx, admin, "private instance of "+p.bin)
+	if err != nil {
+		p.inst.kill()
+		return err
+	}
+	s.Source, s.admin, s.stop, s.private = source, admin, p.inst.stop, &p
+	return nil
 }
 
 func freePort() (int, error) {
@@ -169,8 +182,15 @@ func (i *instance) checkIdentity(ctx context.Context, admin *url.URL) error {
 	return nil
 }
 
-// stop ends the server in an orderly way, and by force where that takes too long.
+// stop ends the server in an orderly way, and by force where that takes too long, and removes its files.
 func (i *instance) stop() error {
+	if err := i.end(); err != nil {
+		return err
+	}
+	return i.dir.remove()
+}
+
+func (i *instance) end() error {
 	if err := i.cmd.Process.Signal(fastShutdown); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("postgresenv: stop the server: %w", err)
 	}
@@ -179,7 +199,7 @@ func (i *instance) stop() error {
 	case <-time.After(stopTimeout):
 		i.kill()
 	}
-	return i.dir.remove()
+	return nil
 }
 
 // kill ends the server and its children at once and waits for it.

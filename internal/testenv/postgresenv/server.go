@@ -36,6 +36,8 @@ type Server struct {
 	stop     func() error
 	stopOnce sync.Once
 	stopErr  error
+	private  *private // nil if it is somebody else's, or in a container
+	foreign  bool     // OUTBOXGEN_TEST_POSTGRES_URL names it
 }
 
 // Database is an empty database on a [Server].
@@ -74,6 +76,9 @@ func (s *Server) DropDatabase(ctx context.Context, db Database) error {
 	}
 	return nil
 }
+
+// Own reports whether tests may do to the server what they like: crash it, say.
+func (s *Server) Own() bool { return !s.foreign }
 
 // Stop ends the server and removes its files. A server that OUTBOXGEN_TEST_POSTGRES_URL names is left alone. Later calls
 // return what the first one returned.

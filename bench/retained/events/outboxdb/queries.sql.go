@@ -12,21 +12,22 @@ import (
 
 const CheckRelay = `-- name: CheckRelay :one
 SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass), 0)::bigint AS last_seq,
-       COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0)::bigint AS file
+       (COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0) << 32
+        | COALESCE(pg_relation_filenode('"outbox_seq"'::regclass)::bigint, 0))::bigint AS files
 FROM "outbox_relay" WHERE relay = $1 AND NOT expired
 `
 
 type CheckRelayRow struct {
 	LastSeq int64
-	File    int64
+	Files   int64
 }
 
-// No row: the relay is not registered any more. A relay that remembers a later seq, or another table, knows that the database has gone back in time,
-// or that a backup was restored.
+// No row: the relay is not registered any more. A relay that remembers a later seq, or other files of the table and its sequence, knows that the
+// database has gone back in time, or that a backup was restored.
 func (q *Queries) CheckRelay(ctx context.Context, relay pgtype.UUID) (*CheckRelayRow, error) {
 	row := q.db.QueryRow(ctx, CheckRelay, relay)
 	var i CheckRelayRow
-	err := row.Scan(&i.LastSeq, &i.File)
+	err := row.Scan(&i.LastSeq, &i.Files)
 	return &i, err
 }
 
@@ -155,16 +156,18 @@ func (q *Queries) CountRelaysAndShards(ctx context.Context) (*CountRelaysAndShar
 const DeleteEvents = `-- name: DeleteEvents :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = $2::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $2::uuid AND NOT r.expired)
-      AND (s.shard, s.fence) IN (SELECT unnest($3::integer[]), unnest($4::bigint[]))
+    WHERE s.relay = $3::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $3::uuid AND NOT r.expired)
+      AND (s.shard, s.fence) IN (SELECT unnest($4::integer[]), unnest($5::bigint[]))
     FOR SHARE
 )
 DELETE FROM "outbox" o
 WHERE o.seq = ANY ($1::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND ($2::uuid[] IS NULL OR o.id = ANY ($2::uuid[]))
 `
 
 type DeleteEventsParams struct {
 	Seqs        []int64
+	Ids         []pgtype.UUID
 	Relay       pgtype.UUID
 	OwnedShards []int32
 	OwnedFences []int64
@@ -173,6 +176,7 @@ type DeleteEventsParams struct {
 func (q *Queries) DeleteEvents(ctx context.Context, arg DeleteEventsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, DeleteEvents,
 		arg.Seqs,
+		arg.Ids,
 		arg.Relay,
 		arg.OwnedShards,
 		arg.OwnedFences,
@@ -197,8 +201,9 @@ func (q *Queries) DiscardDead(ctx context.Context, ids []string) (int64, error) 
 
 const ExpireRelays = `-- name: ExpireRelays :exec
 WITH forgotten AS (
-    DELETE FROM "outbox_relay" e
-    WHERE e.expired AND NOT EXISTS (SELECT FROM "outbox_shard" s WHERE s.relay = e.relay)
+    DELETE FROM "outbox_relay" WHERE relay IN (
+        SELECT e.relay FROM "outbox_relay" e
+        WHERE e.expired AND NOT EXISTS (SELECT FROM "outbox_shard" s WHERE s.relay = e.relay) FOR UPDATE SKIP LOCKED)
 )
 UPDATE "outbox_relay" SET expired = true WHERE relay IN (
     SELECT e.relay FROM "outbox_relay" e WHERE e.expires_at <= clock_timestamp() AND NOT e.expired FOR UPDATE SKIP LOCKED)
@@ -456,6 +461,7 @@ WITH owned AS MATERIALIZED (
 ), dead AS (
     DELETE FROM "outbox" o
     WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND ($7::uuid[] IS NULL OR o.id = ANY ($7::uuid[]))
     RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.begun, o.available_at, o.last_error, o.created_at
 )
 INSERT INTO "outbox_dead"
@@ -473,6 +479,7 @@ type MoveEventsToDeadParams struct {
 	Seqs        []int64
 	Attempts    []int32
 	Errors      []string
+	Ids         []pgtype.UUID
 }
 
 func (q *Queries) MoveEventsToDead(ctx context.Context, arg MoveEventsToDeadParams) (int64, error) {
@@ -483,6 +490,7 @@ func (q *Queries) MoveEventsToDead(ctx context.Context, arg MoveEventsToDeadPara
 		arg.Seqs,
 		arg.Attempts,
 		arg.Errors,
+		arg.Ids,
 	)
 	if err != nil {
 		return 0, err
@@ -499,6 +507,7 @@ WITH owned AS MATERIALIZED (
 ), sent AS (
     DELETE FROM "outbox" o
     WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND ($5::uuid[] IS NULL OR o.id = ANY ($5::uuid[]))
     RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.begun, o.available_at, o.last_error, o.created_at
 )
 INSERT INTO "outbox_sent"
@@ -511,6 +520,7 @@ type MoveEventsToSentParams struct {
 	OwnedShards []int32
 	OwnedFences []int64
 	Seqs        []int64
+	Ids         []pgtype.UUID
 }
 
 func (q *Queries) MoveEventsToSent(ctx context.Context, arg MoveEventsToSentParams) (int64, error) {
@@ -519,6 +529,7 @@ func (q *Queries) MoveEventsToSent(ctx context.Context, arg MoveEventsToSentPara
 		arg.OwnedShards,
 		arg.OwnedFences,
 		arg.Seqs,
+		arg.Ids,
 	)
 	if err != nil {
 		return 0, err
@@ -945,22 +956,24 @@ func (q *Queries) ReplayDead(ctx context.Context, ids []string) (int64, error) {
 const RetryEvents = `-- name: RetryEvents :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
-    WHERE s.relay = $2::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $2::uuid AND NOT r.expired)
-      AND (s.shard, s.fence) IN (SELECT unnest($3::integer[]), unnest($4::bigint[]))
+    WHERE s.relay = $3::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $3::uuid AND NOT r.expired)
+      AND (s.shard, s.fence) IN (SELECT unnest($4::integer[]), unnest($5::bigint[]))
     FOR SHARE
 ), r AS (
-    SELECT unnest($1::bigint[]) AS seq, unnest($5::integer[]) AS attempts, unnest($6::boolean[]) AS begun,
-           unnest($7::bigint[]) AS delay_us, unnest($8::text[]) AS error
+    SELECT unnest($1::bigint[]) AS seq, unnest($6::integer[]) AS attempts, unnest($7::boolean[]) AS begun,
+           unnest($8::bigint[]) AS delay_us, unnest($9::text[]) AS error
 )
 UPDATE "outbox" o
 SET attempts = r.attempts, begun = r.begun, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
     last_error = r.error
 FROM r
-WHERE o.seq = ANY ($1::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE AND o.seq = r.seq
+WHERE o.seq = ANY ($1::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND ($2::uuid[] IS NULL OR o.id = ANY ($2::uuid[])) AND o.seq = r.seq
 `
 
 type RetryEventsParams struct {
 	Seqs        []int64
+	Ids         []pgtype.UUID
 	Relay       pgtype.UUID
 	OwnedShards []int32
 	OwnedFences []int64
@@ -970,12 +983,13 @@ type RetryEventsParams struct {
 	Errors      []string
 }
 
-// Settling: owner and fence decide, and are held until the end. A lost settle only publishes again, so that these
-// statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
+// Settling: owner and fence decide, and are held until the end; so does the event's id, since another event may have its seq after a backup was
+// restored. A lost settle only publishes again, so that these statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
 // rows the planner believes to be in a table that was empty a minute ago must not matter.
 func (q *Queries) RetryEvents(ctx context.Context, arg RetryEventsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, RetryEvents,
 		arg.Seqs,
+		arg.Ids,
 		arg.Relay,
 		arg.OwnedShards,
 		arg.OwnedFences,

@@ -42,18 +42,20 @@ UPDATE "outbox_relay" SET expires_at = clock_timestamp() + (@lease_us::bigint) *
 WHERE relay = @relay AND NOT expired AND expires_at > clock_timestamp();
 
 -- name: CheckRelay :one
--- No row: the relay is not registered any more. A relay that remembers a later seq, or another table, knows that the database has gone back in time,
--- or that a backup was restored.
+-- No row: the relay is not registered any more. A relay that remembers a later seq, or other files of the table and its sequence, knows that the
+-- database has gone back in time, or that a backup was restored.
 SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass), 0)::bigint AS last_seq,
-       COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0)::bigint AS file
+       (COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0) << 32
+        | COALESCE(pg_relation_filenode('"outbox_seq"'::regclass)::bigint, 0))::bigint AS files
 FROM "outbox_relay" WHERE relay = @relay AND NOT expired;
 
 -- name: ExpireRelays :exec
 -- A relay whose lease has ended stays as expired until others have its shards: so they know that it may have been killed by an event. An owner without a row
 -- at all was forgotten by the database, which is no event's fault.
 WITH forgotten AS (
-    DELETE FROM "outbox_relay" e
-    WHERE e.expired AND NOT EXISTS (SELECT FROM "outbox_shard" s WHERE s.relay = e.relay)
+    DELETE FROM "outbox_relay" WHERE relay IN (
+        SELECT e.relay FROM "outbox_relay" e
+        WHERE e.expired AND NOT EXISTS (SELECT FROM "outbox_shard" s WHERE s.relay = e.relay) FOR UPDATE SKIP LOCKED)
 )
 UPDATE "outbox_relay" SET expired = true WHERE relay IN (
     SELECT e.relay FROM "outbox_relay" e WHERE e.expires_at <= clock_timestamp() AND NOT e.expired FOR UPDATE SKIP LOCKED);
@@ -166,8 +168,8 @@ SELECT pg_snapshot_xmin(t.snapshot)::text::bigint AS xmin, pg_snapshot_xmax(t.sn
 FROM (SELECT pg_current_snapshot() AS snapshot) AS t;
 
 -- name: RetryEvents :execrows
--- Settling: owner and fence decide, and are held until the end. A lost settle only publishes again, so that these
--- statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
+-- Settling: owner and fence decide, and are held until the end; so does the event's id, since another event may have its seq after a backup was
+-- restored. A lost settle only publishes again, so that these statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
 -- rows the planner believes to be in a table that was empty a minute ago must not matter.
 WITH owned AS MATERIALIZED (
     SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
@@ -182,7 +184,8 @@ UPDATE "outbox" o
 SET attempts = r.attempts, begun = r.begun, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
     last_error = r.error
 FROM r
-WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE AND o.seq = r.seq;
+WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[])) AND o.seq = r.seq;
 
 -- name: DeleteEvents :execrows
 WITH owned AS MATERIALIZED (
@@ -192,7 +195,8 @@ WITH owned AS MATERIALIZED (
     FOR SHARE
 )
 DELETE FROM "outbox" o
-WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE;
+WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[]));
 
 -- name: MoveEventsToSent :execrows
 WITH owned AS MATERIALIZED (
@@ -203,6 +207,7 @@ WITH owned AS MATERIALIZED (
 ), sent AS (
     DELETE FROM "outbox" o
     WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[]))
     RETURNING o.*
 )
 INSERT INTO "outbox_sent"
@@ -220,6 +225,7 @@ WITH owned AS MATERIALIZED (
 ), dead AS (
     DELETE FROM "outbox" o
     WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
+      AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[]))
     RETURNING o.*
 )
 INSERT INTO "outbox_dead"

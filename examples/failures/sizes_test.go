@@ -1,0 +1,156 @@
+package failures_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+)
+
+// modest refuses to be asked for more than a few events at once, as a statement_timeout and a slow line do.
+type modest struct {
+	*outboxtest.MemStore
+	most    int
+	refused atomic.Int64
+}
+
+func (s *modest) check(asked int) error {
+	if asked > s.most {
+		s.refused.Add(1)
+		return fmt.Errorf("%d events are too many", asked)
+	}
+	return nil
+}
+
+func asked(reads []outbox.ShardRead) (n int) {
+	for _, r := range reads {
+		n += r.Limit
+	}
+	return n
+}
+
+func (s *modest) Read(ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+	if err := s.check(asked(r)); err != nil {
+		return nil, err
+	}
+	return s.MemStore.Read(ctx, r, known, maxBytes)
+}
+
+func (s *modest) ReadDue(ctx context.Context, r []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
+	if err := s.check(asked(r)); err != nil {
+		return nil, err
+	}
+	return s.MemStore.ReadDue(ctx, r, known)
+}
+
+func (s *modest) ReadKeys(ctx context.Context, r []outbox.KeyRead) ([]outbox.Message, error) {
+	n := 0
+	for _, k := range r {
+		n += k.Limit
+	}
+	if err := s.check(n); err != nil {
+		return nil, err
+	}
+	return s.MemStore.ReadKeys(ctx, r)
+}
+
+// TestReadsThatFailForTheirSizeAreMadeSmaller has reads fail that ask for more than 3 events, of 16 shards; each key's
+// first event is refused once, so that there are due events and resumed keys to read as well.
+func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, ids := memory(t, things(60, 10)...)
+		store := &modest{MemStore: memory, most: 3}
+		w := &world{T: t}
+		recording := &outboxtest.RecordingPublisher{}
+		c := quick()
+		_, stop := w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
+			if m.Attempts == 0 && m.Seq <= 60 {
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}, c)
+		time.Sleep(time.Hour)
+		stop()
+		w.once(recording.Messages(), len(ids))
+		w.orderedFirst(recording.Messages())
+		if n := store.refused.Load(); n < 5 || n > 2000 {
+			t.Errorf("%d reads were too large, want the few that it takes to find out", n)
+		}
+	})
+}
+
+// TestSettlesThatFailForTheirSizeAreMadeSmaller has a trigger refuse to delete more than ten rows at once.
+func TestSettlesThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`CREATE FUNCTION refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF (SELECT count(*) FROM gone) > 10 THEN RAISE EXCEPTION 'too many rows'; END IF;
+			RETURN NULL;
+		END $$`)
+	w.exec(`CREATE TRIGGER refuse_many AFTER DELETE ON outbox REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`)
+	ids := w.enqueue(manyEntities(1000)...)
+	recording := &outboxtest.RecordingPublisher{}
+	_, stop := w.run(w.store, recording, unhurried())
+	w.eventually("all is settled", func() bool { return w.pending() == 0 })
+	stop()
+	w.once(recording.Messages(), len(ids))
+}
+
+// manyEntities returns n events, each of a key of its own.
+func manyEntities(n int) []outbox.Event {
+	list := make([]outbox.Event, n)
+	for i := range list {
+		list[i] = thing(fmt.Sprint("key ", i), i)
+	}
+	return list
+}
+
+// TestAnEventThatCannotBeSettledStandsInNoOthersWay has a trigger refuse two rows whatever they are deleted with.
+func TestAnEventThatCannotBeSettledStandsInNoOthersWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`)
+	w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON outbox FOR EACH ROW WHEN (OLD.key LIKE 'stuck%') EXECUTE FUNCTION refuse()`)
+	recording := &outboxtest.RecordingPublisher{}
+	relay, stop := w.run(w.store, recording, unhurried())
+	n := 0
+	for i := range 5 {
+		list := append(manyEntities(400), events.StrayHappenedV1{N: 1})
+		if i == 0 {
+			list = append([]outbox.Event{thing("stuck", 1), thing("stuck too", 1)}, list...)
+		}
+		n += len(w.enqueue(list...))
+		w.eventually("all others are settled", func() bool { return w.pending() == 2 })
+	}
+	w.equal("settled", relay.Stats().Published, n-2)
+	w.exec(`DROP TRIGGER refuse ON outbox`)
+	w.eventually("all is settled", func() bool { return w.pending() == 0 })
+	stop()
+	w.once(recording.Messages(), n)
+}
+
+// TestARelayEndsThoughAnEventCanNeverBeSettled: Run returns when its time is up, and says so.
+func TestARelayEndsThoughAnEventCanNeverBeSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, _ := memory(t, things(5, 1)...)
+		w := &world{T: t}
+		store := &failing{MemStore: memory}
+		store.set("Published", errors.New("no"))
+		relay, err := outbox.NewRelay(store, &outboxtest.RecordingPublisher{}, quick())
+		w.must(err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := relay.Run(ctx); err == nil {
+			t.Error("Run says that it has settled what can never be settled")
+		}
+		w.equal("pending", len(memory.Pending()), 5)
+	})
+}
