@@ -214,7 +214,7 @@ func TestPartitionsOfAnOperatorsAreLeftAlone(t *testing.T) {
 // TestMaintenanceInAHardenedDatabase: nobody may create in public, sessions have odd settings, DDL of roles is watched.
 func TestMaintenanceInAHardenedDatabase(t *testing.T) {
 	t.Parallel()
-	w, store := retaining(t)
+	w, _ := retaining(t)
 	w.exec(`REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 		CREATE FUNCTION watch() RETURNS event_trigger LANGUAGE plpgsql AS
 			'BEGIN IF tg_tag = ''ALTER TABLE'' THEN RAISE EXCEPTION ''not on my watch''; END IF; END';
@@ -222,7 +222,7 @@ func TestMaintenanceInAHardenedDatabase(t *testing.T) {
 	w.setting("TimeZone", "Asia/Kathmandu")
 	w.setting("DateStyle", "German, DMY")
 	w.setting("search_path", "nowhere")
-	store = prefixed.NewStore(w.pool)
+	store := prefixed.NewStore(w.pool)
 	w.keptSince(10, "3 days")
 	w.wants(store.Maintain(t.Context()), "make a partition for "+w.day(0), "not on my watch")
 	w.equal("kept", w.kept(), 0)

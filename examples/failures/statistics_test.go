@@ -79,14 +79,14 @@ func (w *world) arguments() map[string]any {
 	seqs := query[[]int64](w, `SELECT array_agg(seq) FROM (SELECT seq FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
 	dead := query[[]string](w, `SELECT array_agg(id::text) FROM (SELECT id FROM outbox_dead ORDER BY id LIMIT 20 OFFSET 3000) AS s`)
 	last := seqs[len(seqs)-1]
-	var shards, ones, limits, attempts []int32
+	var shards, limits, attempts []int32
 	var fences, zeros, firsts, lasts, delays []int64
 	var keys, texts []string
 	var no []bool
 	for i := range int32(20) {
 		attempts, delays, texts, no = append(attempts, 1), append(delays, 1000), append(texts, "no"), append(no, false)
 		if i < 16 {
-			shards, ones, limits, fences = append(shards, i), append(ones, 1), append(limits, 20), append(fences, 1)
+			shards, limits, fences = append(shards, i), append(limits, 20), append(fences, 1)
 			zeros, firsts, lasts, keys = append(zeros, 0), append(firsts, seqs[0]), append(lasts, last), append(keys, fmt.Sprint("key ", i))
 		}
 	}
