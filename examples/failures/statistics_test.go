@@ -77,6 +77,7 @@ const (
 // arguments are values for the parameters of all queries, by their names. Lists of events are of twenty.
 func (w *world) arguments() map[string]any {
 	seqs := query[[]int64](w, `SELECT array_agg(seq) FROM (SELECT seq FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
+	ids := query[[]pgtype.UUID](w, `SELECT array_agg(id) FROM (SELECT id FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
 	dead := query[[]string](w, `SELECT array_agg(id::text) FROM (SELECT id FROM outbox_dead ORDER BY id LIMIT 20 OFFSET 3000) AS s`)
 	last := seqs[len(seqs)-1]
 	var shards, limits, attempts []int32
@@ -98,7 +99,7 @@ func (w *world) arguments() map[string]any {
 		"ContentType": "", "Headers": []byte("{}"), "CausationID": some,
 		"Relay": relay, "LeaseUs": int64(1e9), "Held": []int32{}, "Count": int32(20), "Shards": shards, "Fences": fences,
 		"OwnedShards": shards, "OwnedFences": fences, "MaxBytes": int64(1 << 20), "Afters": zeros, "Limits": limits, "Known": seqs,
-		"Keys": keys, "Froms": firsts, "Tos": lasts, "Seqs": seqs, "Attempts": attempts, "Begun": no, "DelaysUs": delays, "Errors": texts,
+		"Keys": keys, "Froms": firsts, "Tos": lasts, "Seqs": seqs, "Ids": ids, "Attempts": attempts, "Begun": no, "DelaysUs": delays, "Errors": texts,
 		"Consumer": "witness", "EventID": some, "Service": "outboxgen/conformance", "Channel": "outbox", "Message": "",
 		"InsertRelay.Relay": some, // one that is not there yet
 		// Those of queries with one parameter, by the query.
@@ -253,6 +254,12 @@ func literal(arg any) string {
 	switch v := arg.(type) {
 	case pgtype.UUID:
 		return "'" + v.String() + "'"
+	case []pgtype.UUID:
+		texts := make([]string, len(v))
+		for i, id := range v {
+			texts[i] = id.String()
+		}
+		return literal(texts)
 	case []byte:
 		return fmt.Sprintf(`'\x%x'`, v)
 	case string:
