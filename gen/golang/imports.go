@@ -26,6 +26,7 @@ var (
 		"fmt":           "fmt",
 		"io":            "io",
 		"log/slog":      "slog",
+		"math":          "math",
 		"regexp":        "regexp",
 		"slices":        "slices",
 		"strconv":       "strconv",

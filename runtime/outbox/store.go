@@ -169,9 +169,9 @@ type DeadLetters interface {
 	// ListDead returns up to limit dead letters, the oldest first.
 	ListDead(ctx context.Context, limit int) ([]DeadLetter, error)
 	// Replay puts dead letters back into the outbox, behind what is pending there, with their ids and without attempts.
-	// It returns how many of ids it found.
+	// It returns how many there were: a fact that was enqueued in several versions has one of each.
 	Replay(ctx context.Context, ids ...ID) (int, error)
-	// Discard deletes dead letters and returns how many of ids it found.
+	// Discard deletes dead letters and returns how many there were.
 	Discard(ctx context.Context, ids ...ID) (int, error)
 }
 

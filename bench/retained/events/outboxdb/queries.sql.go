@@ -187,16 +187,28 @@ func (q *Queries) DeleteEvents(ctx context.Context, arg DeleteEventsParams) (int
 	return result.RowsAffected(), nil
 }
 
-const DiscardDead = `-- name: DiscardDead :execrows
-DELETE FROM "outbox_dead" WHERE id = ANY (($1::text[])::uuid[])
+const DiscardDead = `-- name: DiscardDead :many
+DELETE FROM "outbox_dead" WHERE id = ANY (($1::text[])::uuid[]) RETURNING id
 `
 
-func (q *Queries) DiscardDead(ctx context.Context, ids []string) (int64, error) {
-	result, err := q.db.Exec(ctx, DiscardDead, ids)
+func (q *Queries) DiscardDead(ctx context.Context, ids []string) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, DiscardDead, ids)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ExpireRelays = `-- name: ExpireRelays :exec
@@ -939,18 +951,32 @@ func (q *Queries) RenewRelay(ctx context.Context, arg RenewRelayParams) (int64, 
 	return result.RowsAffected(), nil
 }
 
-const ReplayDead = `-- name: ReplayDead :execrows
+const ReplayDead = `-- name: ReplayDead :many
 WITH replayed AS (DELETE FROM "outbox_dead" d WHERE d.id = ANY (($1::text[])::uuid[]) RETURNING d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id, d.attempts, d.last_error, d.created_at, d.died_at)
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at)
 SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at FROM replayed ORDER BY seq
+RETURNING id
 `
 
-func (q *Queries) ReplayDead(ctx context.Context, ids []string) (int64, error) {
-	result, err := q.db.Exec(ctx, ReplayDead, ids)
+// These two return rows so that they are planned as reads are: by the key, however many dead letters the server believes there are.
+func (q *Queries) ReplayDead(ctx context.Context, ids []string) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, ReplayDead, ids)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RetryEvents = `-- name: RetryEvents :execrows

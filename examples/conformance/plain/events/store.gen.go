@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -319,7 +320,7 @@ func (s *Store) Bury(ctx context.Context, relay outbox.ID, owned []outbox.Owners
 
 // ListDead implements outbox.DeadLetters.
 func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, error) {
-	rows, err := s.db.ListDead(ctx, int32(limit))
+	rows, err := s.db.ListDead(ctx, int32(min(limit, math.MaxInt32)))
 	if err != nil {
 		return nil, fmt.Errorf("outbox: list dead letters: %w", err)
 	}
@@ -336,21 +337,21 @@ func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, e
 
 // Replay implements outbox.DeadLetters.
 func (s *Store) Replay(ctx context.Context, ids ...outbox.ID) (int, error) {
-	n, err := s.db.ReplayDead(ctx, texts(ids))
+	found, err := s.db.ReplayDead(ctx, texts(ids))
 	if err != nil {
 		return 0, fmt.Errorf("outbox: replay dead letters: %w", err)
 	}
 	doorbell.Ring()
-	return int(n), nil
+	return len(found), nil
 }
 
 // Discard implements outbox.DeadLetters.
 func (s *Store) Discard(ctx context.Context, ids ...outbox.ID) (int, error) {
-	n, err := s.db.DiscardDead(ctx, texts(ids))
+	found, err := s.db.DiscardDead(ctx, texts(ids))
 	if err != nil {
 		return 0, fmt.Errorf("outbox: discard dead letters: %w", err)
 	}
-	return int(n), nil
+	return len(found), nil
 }
 
 // A listener proves every listenInterval that it hears, and has listenTimeout for it.
