@@ -13,7 +13,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// severed is a store whose relay is cut off from it: all its calls fail from then on, as after the end of its process.
+// severed is a store whose relay is cut off from it: nothing that it does has an effect from then on, as after the
+// end of its process. It finds itself fenced off, so that it ends soon.
 type severed struct {
 	outbox.Store
 	cut atomic.Bool
@@ -59,16 +60,26 @@ func (s *severed) Take(ctx context.Context, relay outbox.ID, n int, held []outbo
 	return o, cond(s, func() error { o, err = s.Store.Take(ctx, relay, n, held); return err })
 }
 
+func (s *severed) Release(ctx context.Context, relay outbox.ID, shards []outbox.Ownership) error {
+	return cond(s, func() error { return s.Store.Release(ctx, relay, shards) })
+}
+
 func (s *severed) Leave(ctx context.Context, relay outbox.ID) error {
 	return cond(s, func() error { return s.Store.Leave(ctx, relay) })
 }
 
 func (s *severed) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, at []outbox.Position) (n int, err error) {
-	return n, cond(s, func() error { n, err = s.Store.Published(ctx, relay, owned, at); return err })
+	if s.cut.Load() {
+		return 0, nil
+	}
+	return s.Store.Published(ctx, relay, owned, at)
 }
 
 func (s *severed) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, retries []outbox.Retry) (n int, err error) {
-	return n, cond(s, func() error { n, err = s.Store.Retry(ctx, relay, owned, retries); return err })
+	if s.cut.Load() {
+		return 0, nil
+	}
+	return s.Store.Retry(ctx, relay, owned, retries)
 }
 
 func (s *severed) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) (m []outbox.Message, err error) {
@@ -76,7 +87,10 @@ func (s *severed) Read(ctx context.Context, reads []outbox.ShardRead, known []in
 }
 
 func (s *severed) Check(ctx context.Context, relay outbox.ID) (i outbox.Incarnation, err error) {
-	return i, cond(s, func() error { i, err = s.Store.Check(ctx, relay); return err })
+	if s.cut.Load() {
+		return i, outbox.ErrLeaseLost
+	}
+	return s.Store.Check(ctx, relay)
 }
 
 func cond(s *severed, f func() error) error {
