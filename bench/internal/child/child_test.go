@@ -52,7 +52,9 @@ func newOutbox(t *testing.T) (context.Context, *pgxpool.Pool, string) {
 func enqueue(ctx context.Context, pool *pgxpool.Pool, n int) (seqs []int64, err error) {
 	orders := make([]outbox.Event, n)
 	for i := range orders {
-		orders[i] = events.OrderPlacedV1{OrderID: uuid.New(), Total: events.Money{Currency: "EUR"}}
+		orders[i] = events.OrderPlacedV1{
+			OrderID: uuid.New(), CustomerID: uuid.New(), Total: events.Money{Currency: "EUR"}, PlacedAt: time.Now(),
+		}
 	}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := events.Enqueue(ctx, tx, orders...); err != nil {
