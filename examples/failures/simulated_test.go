@@ -190,3 +190,19 @@ func TestRetriesAfterACrashAreInTime(t *testing.T) {
 		}
 	})
 }
+
+func TestAnOperatorSeesHowManyEventsWaitAndForHowLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, _ := memory(t, things(3, 2)...)
+		w := &world{T: t}
+		relay, _ := w.run(store, publisherFunc(func(context.Context, *outbox.Message) error {
+			return outbox.Unreachable(errors.New("connection refused"))
+		}), outbox.Config{Logger: silent()})
+		time.Sleep(5 * time.Minute)
+		b := relay.Stats().Backlog
+		w.equal("pending and dead", fmt.Sprint(b.Pending, b.Dead), "6 0")
+		if b.Oldest < 4*time.Minute || b.Oldest > 5*time.Minute {
+			t.Errorf("the oldest event waits for %v, want almost 5 minutes", b.Oldest)
+		}
+	})
+}

@@ -1,6 +1,9 @@
 package outbox
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // BacklogLimit is the largest number that a Backlog counts to, so that counting stays cheap.
 const BacklogLimit = 100_000
@@ -16,4 +19,27 @@ type Backlog struct {
 	Oldest time.Duration
 	// Dead is the number of dead letters. It is BacklogLimit if there are that many or more.
 	Dead int
+}
+
+// BacklogCounter is a Store that can count what waits. The relay asks it every ten seconds, for its Stats.
+type BacklogCounter interface {
+	Backlog(ctx context.Context) (Backlog, error)
+}
+
+const backlogInterval = 10 * time.Second
+
+// countBacklog keeps the backlog of Stats up to date until ctx ends.
+func (r *Relay) countBacklog(ctx context.Context) {
+	counter, ok := r.store.(BacklogCounter)
+	for ok && ctx.Err() == nil {
+		err := bounded(ctx, r.store, backlogInterval, func(ctx context.Context) error {
+			b, err := counter.Backlog(ctx)
+			if err == nil {
+				r.backlog.Store(&b)
+			}
+			return err
+		})
+		r.health.report(ctx, counting, err)
+		sleep(ctx, backlogInterval)
+	}
 }

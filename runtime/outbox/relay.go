@@ -21,6 +21,7 @@ type Relay struct {
 	config    Config
 	counters  counters
 	health    *health
+	backlog   atomic.Pointer[Backlog]
 	current   atomic.Pointer[session]
 }
 
@@ -52,6 +53,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	rings := make(chan struct{}, 1)
 	wg.Go(func() { r.listen(beside, rings) })
 	wg.Go(func() { r.maintain(beside) })
+	wg.Go(func() { r.countBacklog(beside) })
 	for n := 1; ; n++ {
 		joined, err := r.runSession(ctx, rings, false)
 		if ctx.Err() != nil || errors.Is(err, ErrUnusable) {
@@ -110,6 +112,7 @@ const (
 	settlingAlone = "settling an event by itself"
 	listening     = "listening for other processes (polling carries on)"
 	tidying       = "maintenance of the tables"
+	counting      = "counting the backlog"
 )
 
 const maintainTimeout = time.Minute

@@ -7,14 +7,17 @@ type Stats struct {
 	Published   int64 // acknowledged by the broker and settled
 	Retried     int64 // put off after a failure
 	Dead        int64 // made dead letters
-	LostSettles int64 // settled in vain: the shard had changed hands, or the event was gone
-	LeasesLost  int64 // times that the relay had to start afresh
+	LostSettles int64 // fenced off: another relay owned the shard, or the event was gone
+	LeasesLost  int64 // times that the relay restarted with nothing in memory
 
 	Shards    int  // owned
 	InFlight  int  // events in memory
 	Held      int  // keys that wait for a retry
 	Listening bool // the doorbell of other processes is heard
 	Open      bool // a topic cannot be reached: true until it answers again, or nothing of it is pending
+
+	// Backlog is that of the whole outbox, whichever relay is to publish it. Run counts it every ten seconds.
+	Backlog Backlog
 }
 
 type counters struct {
@@ -31,6 +34,9 @@ func (r *Relay) Stats() Stats {
 		LostSettles: r.counters.lostSettles.Load(),
 		LeasesLost:  r.counters.leasesLost.Load(),
 		Listening:   r.counters.listening.Load(),
+	}
+	if b := r.backlog.Load(); b != nil {
+		s.Backlog = *b
 	}
 	if current := r.current.Load(); current != nil {
 		current.ledger.describe(&s)

@@ -149,6 +149,17 @@ func (s *MemStore) Pending() []outbox.Message {
 	return out
 }
 
+// Backlog implements outbox.BacklogCounter.
+func (s *MemStore) Backlog(context.Context) (outbox.Backlog, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := outbox.Backlog{Pending: len(s.rows), Dead: len(s.dead)}
+	for _, r := range s.rows {
+		b.Oldest = max(b.Oldest, time.Since(r.CreatedAt))
+	}
+	return b, nil
+}
+
 // message is what a read returns of a row.
 func (s *MemStore) message(r *memRow) outbox.Message {
 	m := r.Message

@@ -29,11 +29,12 @@ type Store struct {
 }
 
 var (
-	_ outbox.Store        = (*Store)(nil)
-	_ outbox.Listener     = (*Store)(nil)
-	_ outbox.Resetter     = (*Store)(nil)
-	_ inbox.Store[pgx.Tx] = (*Store)(nil)
-	_ inbox.Recaller      = (*Store)(nil)
+	_ outbox.Store          = (*Store)(nil)
+	_ outbox.Listener       = (*Store)(nil)
+	_ outbox.BacklogCounter = (*Store)(nil)
+	_ outbox.Resetter       = (*Store)(nil)
+	_ inbox.Store[pgx.Tx]   = (*Store)(nil)
+	_ inbox.Recaller        = (*Store)(nil)
 )
 
 // NewStore returns a store on pool, which remains the caller's to close. Consumers' handlers use at most all
@@ -66,7 +67,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 	return nil
 }
 
-// Backlog counts the events that wait and the dead letters.
+// Backlog implements outbox.BacklogCounter.
 func (s *Store) Backlog(ctx context.Context) (outbox.Backlog, error) {
 	rows, err := s.db.CountBacklog(ctx, outbox.BacklogLimit)
 	if err != nil {
