@@ -8,14 +8,8 @@ import (
 
 const (
 	markInterval = 100 * time.Millisecond // at most one Mark in this time, since it costs a transaction id
-	sweepPeriod  = time.Minute            // how often it is looked for what somebody else has changed
-	rewindPause  = 250 * time.Millisecond // between two times that the shards are read again
-	rereadCost   = 10 * time.Microsecond  // what an event costs that is read and left alone, roughly
 	idleLimit    = 16                     // events asked of a shard that had no more than that to offer
 	suspectLimit = 16                     // the same where each is charged before it is published
-	resumeLimit  = 256                    // events asked of a key that was held
-	resumeKeys   = 64                     // keys resumed at once
-	resumeMany   = 256                    // keys to resume from which on all is read again instead
 	readMost     = 1 << 16                // events asked of a shard, whatever the configuration
 )
 
@@ -73,69 +67,6 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 func (l *ledger) room(s *shard, n, limit int) int {
 	room := min(l.maxEvents-l.inFlight, (l.maxBytes-l.bytes)/max(1, s.largest))
 	return max(1, min(limit, room/n))
-}
-
-// lookAgain goes back to where the shards begin if there is something to be found: what was left
-// alone because of its topic, or because its key was held while many others were. And it does so once
-// in a while in any case, for what somebody else has changed. The more events are left alone again,
-// the rarer it becomes.
-func (l *ledger) lookAgain(now time.Time) {
-	l.lookForProbes(now)
-	if len(l.resume) > resumeMany {
-		l.want(now)
-	}
-	cost := min(time.Duration(l.vain)*rereadCost, time.Hour)
-	pause := max(sweepPeriod, 100*cost)
-	if l.wanted {
-		pause = rewindPause + cost
-	}
-	if now.Sub(l.rewound) >= pause {
-		l.rewind(now)
-	}
-	l.tell()
-}
-
-// want has the shards read again from their beginning, soon.
-func (l *ledger) want(now time.Time) {
-	if !l.wanted {
-		l.wanted = true
-		l.wakeLater(max(0, l.rewound.Add(rewindPause).Sub(now)))
-	}
-	l.signal()
-}
-
-// rewind has the shards read again from their beginning. Keys that may go on are held no longer, since
-// what was skipped of them is read in order with everything else.
-func (l *ledger) rewind(now time.Time) {
-	l.wanted, l.acked, l.rewound, l.vain = false, false, now, 0
-	l.resume, l.rechecks = nil, nil
-	for name, t := range l.topics {
-		t.left = false
-		if t.idle() {
-			delete(l.topics, name)
-		}
-	}
-	for _, s := range l.shards {
-		s.floor = 0
-		clear(s.skipped)
-		for _, lane := range s.lanes {
-			l.rewindLane(lane)
-		}
-	}
-}
-
-func (l *ledger) rewindLane(lane *lane) {
-	lane.parked, lane.resuming, lane.recheck = false, false, false
-	if len(lane.queue) > 0 && lane.queue[0].Seq == lane.head { // it is about to be tried again
-		lane.head = 0
-	}
-	switch {
-	case lane.back == 0:
-		lane.next = 0
-		l.dispose(lane)
-	case lane.head == 0 && lane.next != 0: // what goes back to the outbox is seen before its successors
-		l.resumeLater(lane)
-	}
 }
 
 // busy reports whether a shard had more to offer than its last read took.
@@ -488,98 +419,4 @@ func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool) (acce
 		}
 	}
 	return accepted
-}
-
-// resumable returns keys that are held no longer and what to read of them.
-func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.wanted && len(l.resume) > resumeMany {
-		return nil, nil
-	}
-	l.resume, lanes, reads = l.resumeFrom(l.resume, lanes, reads)
-	l.rechecks, lanes, reads = l.resumeFrom(l.rechecks, lanes, reads)
-	return lanes, reads
-}
-
-// resumeFrom adds lanes of a queue to those to be read, and returns which must stay in the queue.
-func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*lane, []KeyRead) {
-	rest := queue[:0]
-	for _, lane := range queue {
-		switch s := lane.shard; {
-		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0 || lane.parked:
-			lane.resuming, lane.recheck = false, false
-		case len(reads) == resumeKeys || lane.flying > 0: // what is not settled yet might be read again
-			rest = append(rest, lane)
-		default:
-			limit := l.room(s, resumeKeys, resumeLimit)
-			if lane.recheck {
-				limit = 1
-			}
-			lanes = append(lanes, lane)
-			reads = append(reads, KeyRead{Shard: s.Shard, Key: lane.key, From: lane.next, To: s.top, Limit: limit})
-			rest = append(rest, lane) // until acceptResumed has seen its end
-		}
-	}
-	clear(queue[len(rest):])
-	return rest, lanes, reads
-}
-
-// acceptResumed takes in what a read of keys returned. Rows of one key are adjacent and ascending.
-func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, lane := range lanes {
-		n := 0
-		for n < len(rows) && rows[n].Shard == reads[i].Shard && rows[n].Key == reads[i].Key {
-			n++
-		}
-		if s := lane.shard; !s.leaving && l.shards[s.Shard] == s {
-			l.resumeLane(lane, rows[:n], n == reads[i].Limit, charged, now)
-		}
-		rows = rows[n:]
-	}
-}
-
-func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[int64]bool, now time.Time) {
-	lane.recheck = false
-	for i := range rows {
-		m := &rows[i]
-		lane.next = m.Seq + 1
-		switch {
-		case l.full(m.Topic, now):
-			lane.park(m.Seq)
-			return
-		case m.Waiting:
-			lane.head = m.Seq
-			if !more && i == len(rows)-1 {
-				lane.next = 0
-			}
-			return
-		}
-		l.fly(lane, m, charged[m.Seq])
-	}
-	if !more {
-		lane.next = 0
-		l.dispose(lane)
-	}
-}
-
-// recheckHeads makes held lanes look for their heads, which may have been removed or made due by somebody else.
-func (l *ledger) recheckHeads(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.rechecked) < sweepPeriod {
-		return
-	}
-	l.rechecked = now
-	for _, s := range l.shards {
-		for _, lane := range s.lanes {
-			if lane.head != 0 && lane.flying == 0 {
-				lane.skip(lane.head)
-				lane.head, lane.recheck = 0, !lane.resuming
-				l.resumeLater(lane)
-			}
-		}
-	}
 }
