@@ -48,6 +48,7 @@ type ledger struct {
 	rewound time.Time // when they were last
 	vain    int       // events read since then, and left alone: what it costs to do it again
 	acked   bool      // something was published since then
+	byKey   int       // keys read by themselves since then
 
 	inFlight int           // events
 	bytes    int           // of their payloads

@@ -5,19 +5,28 @@ import "time"
 const (
 	resumeLimit = 256 // events asked of a key that was held
 	resumeKeys  = 64  // keys resumed at once
-	resumeMany  = 256 // keys to resume from which on all is read again instead
+	// resumeMany is how many keys are read by themselves between two times that all is read again: each of
+	// them is a pass over what is pending in its shard.
+	resumeMany = 256
 )
 
 // resumable returns keys that are held no longer and what to read of them.
 func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wanted && len(l.resume) > resumeMany {
+	if l.wanted && l.tooManyByKey() {
 		return nil, nil
 	}
 	l.resume, lanes, reads = l.resumeFrom(l.resume, lanes, reads)
+	l.byKey += len(reads)
 	l.rechecks, lanes, reads = l.resumeFrom(l.rechecks, lanes, reads)
 	return lanes, reads
+}
+
+// tooManyByKey reports whether it costs more to read the keys that may go on by themselves than to read
+// everything again.
+func (l *ledger) tooManyByKey() bool {
+	return len(l.resume) > 0 && l.byKey+len(l.resume) > resumeMany
 }
 
 // resumeFrom adds lanes of a queue to those to be read, and returns which must stay in the queue.

@@ -14,7 +14,7 @@ const (
 // the rarer it becomes.
 func (l *ledger) lookAgain(now time.Time) {
 	l.lookForProbes(now)
-	if len(l.resume) > resumeMany {
+	if l.tooManyByKey() {
 		l.want(now)
 	}
 	cost := min(time.Duration(l.vain)*rereadCost, time.Hour)
@@ -40,7 +40,7 @@ func (l *ledger) want(now time.Time) {
 // rewind has the shards read again from their beginning. Keys that may go on are held no longer, since
 // what was skipped of them is read in order with everything else.
 func (l *ledger) rewind(now time.Time) {
-	l.wanted, l.acked, l.rewound, l.vain = false, false, now, 0
+	l.wanted, l.acked, l.rewound, l.vain, l.byKey = false, false, now, 0, 0
 	l.resume, l.rechecks = nil, nil
 	for name, t := range l.topics {
 		t.left = false
