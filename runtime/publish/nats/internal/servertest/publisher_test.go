@@ -64,7 +64,7 @@ func TestAttributesAreHeadersOfABinaryCloudEvent(t *testing.T) {
 	want := nats.Header{
 		"ce-specversion": {"1.0"}, "ce-id": {m.ID.String()}, "ce-type": {"order.placed@1"}, "ce-source": {"shop/orders"},
 		"ce-datacontenttype": {"application/json"}, "ce-partitionkey": {"a%20b%22%25%C3%BC"}, "ce-time": {"2026-11-30T11:00:00Z"},
-		"Nats-Msg-Id": {m.ID.String()},
+		"Nats-Msg-Id": {m.ID.String() + "/order.placed@1"},
 	}
 	if diff := cmp.Diff(want, raw.Header); diff != "" {
 		t.Error(diff)
