@@ -2,6 +2,7 @@ package failures_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -36,6 +37,11 @@ func TestAnotherServicesTablesAreRefused(t *testing.T) {
 	w.store = events.NewStore(w.pool)
 	w.insert(3, 10)
 	w.refuses(w.store, `"shop/orders"`, `"outboxgen/conformance"`, "database.prefix")
+	relay, err := outbox.NewRelay(w.store, &outboxtest.RecordingPublisher{}, quick())
+	w.must(err)
+	if err := relay.Run(t.Context()); !errors.Is(err, outbox.ErrUnusable) {
+		t.Errorf("Run: got %v, want an error at once that wraps ErrUnusable", err)
+	}
 	w.equal("events that wait", w.pending(), 3)
 	w.equal("shards that were added", query[int](w, `SELECT count(*) FROM outbox_shard`), 0)
 
@@ -60,6 +66,7 @@ func TestWhatTheRelayTakesForGrantedIsChecked(t *testing.T) {
 		"a sequence that caches":     {`ALTER SEQUENCE outbox_seq CACHE 20`, []string{"outbox_seq", "CACHE 1"}},
 		"a sequence that goes down":  {`ALTER SEQUENCE outbox_seq INCREMENT BY -1 MINVALUE -100 START 10`, []string{"outbox_seq", "INCREMENT BY 1"}},
 		"a sequence that goes round": {`ALTER SEQUENCE outbox_seq CYCLE`, []string{"outbox_seq", "NO CYCLE"}},
+		"relays that are logged":     {`ALTER TABLE outbox_relay SET LOGGED`, []string{"outbox_relay", "SET UNLOGGED"}},
 		"no row of the service's":    {`DELETE FROM outbox_meta`, []string{"outbox_meta", "insert it again"}},
 		"read-only transactions":     {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, []string{"read-only"}},
 		"another client_encoding":    {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`, []string{"client_encoding is LATIN1"}},

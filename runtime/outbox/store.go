@@ -45,7 +45,7 @@ var ErrLeaseLost = errors.New("outbox: lease lost")
 
 // ErrUnusable is wrapped by errors that no retry mends: the tables are another service's, say, or the
 // server lacks what the store needs. Run returns such an error.
-var ErrUnusable = errors.New("outbox: the store cannot be used")
+var ErrUnusable = errors.New("the database cannot be used")
 
 // Incarnation says which outbox a relay works on. If the database has gone back in time, or a backup
 // was restored, one that is asked for later has another Table or a lower LastSeq.

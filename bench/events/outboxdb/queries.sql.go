@@ -295,6 +295,8 @@ SELECT COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
        pg_is_in_recovery()::boolean AS standby, (current_setting('transaction_read_only') = 'on')::boolean AS read_only,
        COALESCE((SELECT q.seqcache = 1 AND q.seqincrement > 0 AND NOT q.seqcycle FROM pg_catalog.pg_sequence q
                  WHERE q.seqrelid = '"outbox_seq"'::regclass), false)::boolean AS in_order,
+       COALESCE((SELECT c.relpersistence = 'u' FROM pg_catalog.pg_class c
+                 WHERE c.oid = '"outbox_relay"'::regclass), false)::boolean AS forgets,
        current_user::text AS role,
        -- Row-level security without a policy hides every row, and says nothing.
        COALESCE((SELECT min(t.name) FROM unnest(ARRAY['"outbox"', '"outbox_relay"',
@@ -313,6 +315,7 @@ type InspectDatabaseRow struct {
 	Standby        bool
 	ReadOnly       bool
 	InOrder        bool
+	Forgets        bool
 	Role           string
 	Hidden         string
 }
@@ -329,6 +332,7 @@ func (q *Queries) InspectDatabase(ctx context.Context) (*InspectDatabaseRow, err
 		&i.Standby,
 		&i.ReadOnly,
 		&i.InOrder,
+		&i.Forgets,
 		&i.Role,
 		&i.Hidden,
 	)

@@ -98,7 +98,7 @@ func (s *Store) Join(ctx context.Context, relay outbox.ID, lease time.Duration) 
 	return nil
 }
 
-// refusal says why a relay cannot work on a database, or nil.
+// refusal says why a relay cannot work on a database, or nil. What no retry mends wraps outbox.ErrUnusable.
 func refusal(d *outboxdb.InspectDatabaseRow) error {
 	const oldest = 140000
 	switch {
@@ -108,9 +108,11 @@ func refusal(d *outboxdb.InspectDatabaseRow) error {
 	case d.Service != Service:
 		return otherService(d.Service)
 	case d.Version < oldest:
-		return fmt.Errorf("the server's version is %d, and %d (PostgreSQL 14) is the oldest that will do: upgrade it", d.Version, oldest)
+		return fmt.Errorf("%w: the server's version is %d, and %d (PostgreSQL 14) is the oldest that will do: upgrade it",
+			outbox.ErrUnusable, d.Version, oldest)
 	case d.ServerEncoding != "UTF8":
-		return fmt.Errorf("the database's encoding is %s, which cannot hold every key and header: create it with ENCODING 'UTF8'", d.ServerEncoding)
+		return fmt.Errorf("%w: its encoding is %s, which cannot hold every key and header: create it with ENCODING 'UTF8'",
+			outbox.ErrUnusable, d.ServerEncoding)
 	case d.ClientEncoding != "UTF8":
 		return fmt.Errorf("client_encoding is %s, and pgx reads UTF8: "+
 			"take the setting back from the role %q, the database or the connection string", d.ClientEncoding, d.Role)
@@ -121,6 +123,9 @@ func refusal(d *outboxdb.InspectDatabaseRow) error {
 	case !d.InOrder:
 		return fmt.Errorf("the sequence outbox_seq would hand out numbers that are not in order, and events would be lost: " +
 			"ALTER SEQUENCE … CACHE 1 INCREMENT BY 1 NO CYCLE, then restart the applications that enqueue")
+	case !d.Forgets:
+		return errors.New("outbox_relay is not an unlogged table, and a crash of the database would go unnoticed: " +
+			"ALTER TABLE outbox_relay SET UNLOGGED")
 	case d.Hidden != "":
 		return fmt.Errorf("row-level security hides every row of %s from the role %q: "+
 			"create a policy for the role that allows SELECT, UPDATE and DELETE", d.Hidden, d.Role)
@@ -130,9 +135,9 @@ func refusal(d *outboxdb.InspectDatabaseRow) error {
 
 // otherService says that the tables belong to another service.
 func otherService(owner string) error {
-	return fmt.Errorf("the tables belong to the service %q, and this is %q: give each service tables of its own, "+
+	return fmt.Errorf("%w: the tables belong to the service %q, and this is %q: give each service tables of its own, "+
 		"by database.schema or database.prefix in its catalogue and a migration; if the service was renamed, "+
-		"UPDATE outbox_meta SET service", owner, Service)
+		"UPDATE outbox_meta SET service", outbox.ErrUnusable, owner, Service)
 }
 
 // Renew implements outbox.Membership.
