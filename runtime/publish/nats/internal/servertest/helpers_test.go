@@ -39,7 +39,7 @@ func newWorld(t testing.TB, changes ...func(*jetstream.StreamConfig)) *world {
 	w.nc, err = nats.Connect(w.server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 	check(t, err)
 	t.Cleanup(w.nc.Close)
-	w.js, err = jetstream.New(w.nc)
+	w.js, err = jetstream.New(w.nc, jetstream.WithDefaultTimeout(3*time.Minute))
 	check(t, err)
 	cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}
 	for _, change := range changes {

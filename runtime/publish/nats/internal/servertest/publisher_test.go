@@ -184,7 +184,7 @@ func connectAs(t *testing.T, may *server.Permissions, opts ...nats.Option) jetst
 		nc, err := nats.Connect(s.ClientURL(), append(opts, nats.UserInfo(name, name))...)
 		check(t, err)
 		t.Cleanup(nc.Close)
-		js, err := jetstream.New(nc)
+		js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(3*time.Minute))
 		check(t, err)
 		return js
 	}

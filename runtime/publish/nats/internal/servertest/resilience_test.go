@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -190,6 +191,8 @@ func TestAnAnswerToALostStreamReachesNoOther(t *testing.T) {
 		<-release
 		return nil
 	})
+	releaseOnce := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(releaseOnce) // if the test fails before
 	receive(t, started)
 	eventually(t, "a pull under way", func() bool {
 		info, err := c.Info(t.Context())
@@ -206,7 +209,7 @@ func TestAnAnswerToALostStreamReachesNoOther(t *testing.T) {
 	batch, err := c.Fetch(1)
 	check(t, err)
 	receive(t, batch.Messages())
-	close(release)
+	releaseOnce()
 	if err := receive(t, r.done); err == nil {
 		t.Error("Run returned nil")
 	}
