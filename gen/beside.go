@@ -15,13 +15,16 @@ func (g *generator) checkEvents() error {
 		if name == "main" {
 			return "choose a go.dir of its own: a command cannot be imported"
 		}
-		return fmt.Sprintf("choose another go.dir, or write package: %s under go, or move this file", name)
+		return fmt.Sprintf(
+			"choose another go.dir, or write package: %s under go, or move this file", name,
+		)
 	})
 }
 
 // checkSQLC looks at files beside what sqlc has made.
 func (g *generator) checkSQLC() error {
-	return g.checkBeside(g.sqlDir(), sql.Package, func(string) string { return "move this file: the directory is sqlc's" })
+	return g.checkBeside(g.sqlDir(), sql.Package,
+		func(string) string { return "move this file: the directory is sqlc's" })
 }
 
 func (g *generator) checkBeside(dir, name string, mend func(string) string) error {
@@ -45,5 +48,6 @@ func (g *generator) checkBeside(dir, name string, mend func(string) string) erro
 func (g *generator) isRemoved(name string, data []byte) bool {
 	_, before := g.old.Files[name]
 	_, now := g.next.Files[name]
-	return before && !now && (output.HasMarker(data, output.Marker) || output.HasMarker(data, output.MarkerSQLC))
+	return before && !now &&
+		(output.HasMarker(data, output.Marker) || output.HasMarker(data, output.MarkerSQLC))
 }

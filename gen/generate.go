@@ -27,7 +27,8 @@ type Input struct {
 	Data       []byte                           // the catalogue
 	Dir        fs.FS                            // the catalogue's directory: its lock, its migrations, and what sqlc made before
 	ImportPath func(dir string) (string, error) // of the package in a directory below that
-	// Neighbours returns the other catalogues that may write into a directory below the catalogue's own.
+	// Neighbours returns the other catalogues that may write into a directory below the catalogue's
+	// own.
 	Neighbours func(dir string) ([]Neighbour, error)
 	// SQLC compiles files, among which is its configuration, to Go files. It is called only if the SQL changed, or what was
 	// made of it, or if it was not seen to make that. An error in the SQL is a *sqlc.CompileError.
@@ -56,7 +57,9 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	if err != nil {
 		return r, err
 	}
-	g := &generator{Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c), result: &r}
+	g := &generator{
+		Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c), result: &r,
+	}
 	g.plan.Sums = map[string]string{}
 	err = g.run(ctx)
 	switch {
@@ -71,7 +74,8 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	return r, err
 }
 
-// recallAll is for a catalogue with errors: its files can be compared with what the last run has made.
+// recallAll is for a catalogue with errors: its files can be compared with what the last run has
+// made.
 func (r *Result) recallAll(old *lock.Lock) {
 	if old != nil {
 		r.Known.Sums = old.Files
@@ -129,7 +133,8 @@ func (g *generator) note(err error) {
 	}
 }
 
-// recall takes over what the last run knew of the Go files in a directory, since this one cannot make them.
+// recall takes over what the last run knew of the Go files in a directory, since this one cannot
+// make them.
 func (g *generator) recall(dir string) {
 	for name, sum := range g.old.Files {
 		if path.Dir(name) == dir && path.Ext(name) == ".go" {
@@ -178,9 +183,11 @@ func (g *generator) addMigrations() error {
 // leaveOldPlaces has a migration removed from where it was before a move that was cut short.
 func (g *generator) leaveOldPlaces() {
 	for _, m := range g.old.Migrations {
-		moved := len(g.next.Migrations) > 0 && !slices.ContainsFunc(g.next.Migrations, func(n lock.Migration) bool { return n.File == m.File })
+		moved := len(g.next.Migrations) > 0 && !slices.ContainsFunc(g.next.Migrations,
+			func(n lock.Migration) bool { return n.File == m.File })
 		data, err := fs.ReadFile(g.Dir, m.File)
-		if moved && err == nil && output.Hash(data) == m.Hash && !slices.Contains(g.plan.Stale, m.File) {
+		if moved && err == nil && output.Hash(data) == m.Hash &&
+			!slices.Contains(g.plan.Stale, m.File) {
 			g.plan.Stale = append(g.plan.Stale, m.File)
 		}
 	}
@@ -209,8 +216,9 @@ func (g *generator) finish() error {
 	return err
 }
 
-// begun is the lock for as long as the other files are being written. It is what the last run knew, and it knows the new files
-// as well: if the run is killed and the catalogue changed before the next one, they are still known to be generated.
+// begun is the lock for as long as the other files are being written. It is what the last run knew,
+// and it knows the new files as well: if the run is killed and the catalogue changed before the
+// next one, they are still known to be generated.
 func (g *generator) begun() *lock.Lock {
 	l := *g.next
 	l.Model, l.Migrations, l.Files = g.old.Model, g.old.Migrations, maps.Clone(g.next.Files)

@@ -43,12 +43,15 @@ func (g *generator) checkNeighbours() error {
 	for _, n := range neighbours {
 		theirs := n.Lock.Model.Go.Dir
 		for _, dir := range []string{theirs, path.Join(theirs, sql.Package)} {
-			i := slices.IndexFunc(ours, func(our string) bool { return theirs != "" && n.Has(dir, our) })
+			i := slices.IndexFunc(ours,
+				func(our string) bool { return theirs != "" && n.Has(dir, our) })
 			if i < 0 {
 				continue
 			}
-			d := diag.New(diag.OutputShared, g.catalogue.Go.Pos, "%s generates into %s, too", n.Catalogue, g.display(ours[i])).
-				WithHelp("choose another go.dir for one of the two; if it is %s that has moved away, generate it first", n.Catalogue)
+			d := diag.New(diag.OutputShared, g.catalogue.Go.Pos, "%s generates into %s, too",
+				n.Catalogue, g.display(ours[i])).
+				WithHelp("choose another go.dir for one of the two; if it is %s that has moved "+
+					"away, generate it first", n.Catalogue)
 			return &problems{list: diag.List{d}}
 		}
 	}
@@ -57,9 +60,9 @@ func (g *generator) checkNeighbours() error {
 
 var serviceConstant = regexp.MustCompile(`(?m)^\tService += (".*")$`)
 
-// checkStranger refuses to overwrite the package of another service that no lock knows: its own may not be
-// committed, or stand where it cannot be found. If it was this catalogue's lock that was lost, the package
-// is of this service.
+// checkStranger refuses to overwrite the package of another service that no lock knows: its own may
+// not be committed, or stand where it cannot be found. If it was this catalogue's lock that was
+// lost, the package is of this service.
 func (g *generator) checkStranger() error {
 	name := path.Join(g.catalogue.Go.Dir, "outbox.gen.go")
 	data, err := fs.ReadFile(g.Dir, name)
@@ -71,7 +74,8 @@ func (g *generator) checkStranger() error {
 	if m == nil || string(m[1]) == strconv.Quote(g.catalogue.Service) {
 		return nil
 	}
-	d := diag.New(diag.OutputShared, g.catalogue.Go.Pos, "%s was generated for another service, %s", g.display(name), m[1]).
+	d := diag.New(diag.OutputShared, g.catalogue.Go.Pos, "%s was generated for another service, %s",
+		g.display(name), m[1]).
 		WithHelp("choose another go.dir; if it is this catalogue's of before, delete it")
 	return &problems{list: diag.List{d}}
 }

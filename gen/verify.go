@@ -22,7 +22,9 @@ func (g *generator) compile(ctx context.Context) (map[string][]byte, error) {
 // verify returns what sqlc makes of the SQL, given what is on disk and has the sums that the lock
 // knows: somebody may have edited both. If sqlc was not seen to make this on this machine, it is
 // run. If it cannot be, that is said, and the disk is believed.
-func (g *generator) verify(ctx context.Context, before map[string][]byte) (map[string][]byte, error) {
+func (g *generator) verify(
+	ctx context.Context, before map[string][]byte,
+) (map[string][]byte, error) {
 	if g.Seen.Has(g.seenAs(before)) {
 		return before, nil
 	}
@@ -43,10 +45,12 @@ func (g *generator) unchecked(err error) diag.Diagnostic {
 	reason, _, _ := strings.Cut(err.Error(), "\n")
 	help := "see to it that sqlc can be run: " + reason
 	if errors.Is(err, sqlc.ErrMissing) {
-		help = "install sqlc (github.com/sqlc-dev/sqlc/cmd/sqlc@" + sqlc.TestedVersion + "), or say where it is: --sqlc PATH"
+		help = "install sqlc (github.com/sqlc-dev/sqlc/cmd/sqlc@" + sqlc.TestedVersion +
+			"), or say where it is: --sqlc PATH"
 	}
 	pos := diag.Pos{File: g.display(g.sqlDir())}
-	return diag.New(diag.OutputUnchecked, pos, "the Go files were not compared with what sqlc makes of the SQL").WithHelp("%s", help)
+	return diag.New(diag.OutputUnchecked, pos,
+		"the Go files were not compared with what sqlc makes of the SQL").WithHelp("%s", help)
 }
 
 // seenAs is the hash of the SQL and of what was made of it.

@@ -13,8 +13,11 @@ import (
 	"github.com/outboxgen/outboxgen/gen/sqlc"
 )
 
-// onDisk returns the input of a second run, after a first one was written; sqlc makes of it what made says.
-func onDisk(t *testing.T, made func(context.Context, map[string][]byte) (map[string][]byte, error)) gen.Input {
+// onDisk returns the input of a second run, after a first one was written; sqlc makes of it what
+// made says.
+func onDisk(
+	t *testing.T, made func(context.Context, map[string][]byte) (map[string][]byte, error),
+) gen.Input {
 	t.Helper()
 	in := input(whole, compiled)
 	r, err := gen.Generate(t.Context(), in)
@@ -46,7 +49,9 @@ func planned(t *testing.T, p output.Plan, path string) string {
 func TestWhatSQLCMadeIsMadeAgainToCompare(t *testing.T) {
 	t.Parallel()
 	other := map[string][]byte{"db.go": []byte("// " + output.MarkerSQLC + "\n\npackage other\n")}
-	in := onDisk(t, func(context.Context, map[string][]byte) (map[string][]byte, error) { return maps.Clone(other), nil })
+	in := onDisk(t, func(context.Context, map[string][]byte) (map[string][]byte, error) {
+		return maps.Clone(other), nil
+	})
 	r, err := gen.Generate(t.Context(), in)
 	if err != nil || len(r.Diagnostics) > 0 {
 		t.Fatalf("got error %v and %v", err, r.Diagnostics)
@@ -76,10 +81,15 @@ func TestWhatSQLCWasSeenToMakeIsNotMadeAgain(t *testing.T) {
 
 func TestWhatCouldNotBeComparedIsSaid(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []error{sqlc.ErrMissing, errors.New("no space left"), &sqlc.CompileError{}} {
-		in := onDisk(t, func(context.Context, map[string][]byte) (map[string][]byte, error) { return nil, reason })
+	for _, reason := range []error{
+		sqlc.ErrMissing, errors.New("no space left"), &sqlc.CompileError{},
+	} {
+		in := onDisk(t, func(context.Context, map[string][]byte) (map[string][]byte, error) {
+			return nil, reason
+		})
 		r, err := gen.Generate(t.Context(), in)
-		if err != nil || len(r.Diagnostics) != 1 || r.Diagnostics[0].Rule != diag.OutputUnchecked || r.Diagnostics.HasErrors() {
+		if err != nil || len(r.Diagnostics) != 1 || r.Diagnostics[0].Rule != diag.OutputUnchecked ||
+			r.Diagnostics.HasErrors() {
 			t.Errorf("%v: got error %v and %v", reason, err, r.Diagnostics)
 			continue
 		}

@@ -38,7 +38,8 @@ func runCheck(ctx context.Context, args []string, env Env) (int, error) {
 func (s *session) check(ctx context.Context) (int, error) {
 	result, failed := s.generate(ctx, func() (string, error) { return "", nil })
 	changes, inTheWay := output.Compare(s.Dir, result.Known)
-	stale := changes != nil && ctx.Err() == nil && describe(&result, changes, s.Dir, path.Base(s.file))
+	stale := changes != nil && ctx.Err() == nil &&
+		describe(&result, changes, s.Dir, path.Base(s.file))
 	if err := s.report(result.Diagnostics, result.Sources); err != nil {
 		return exitFailed, err
 	}
@@ -49,7 +50,8 @@ func (s *session) check(ctx context.Context) (int, error) {
 		return exitFailed, err
 	}
 	if stale && s.format.value == "text" {
-		fmt.Fprintf(s.env.Stderr, "Run \"outboxgen generate%s\" and commit what it changes.\n", fileArgument(s.file))
+		fmt.Fprintf(s.env.Stderr, "Run \"outboxgen generate%s\" and commit what it changes.\n",
+			fileArgument(s.file))
 	}
 	if result.Diagnostics.HasErrors() {
 		return exitProblems, nil
@@ -78,7 +80,8 @@ func describe(r *gen.Result, changes *output.Changes, dir output.Dir, catalogue 
 	}
 	if dir.Interrupted() {
 		pos := diag.Pos{File: dir.Display(output.StageName)}
-		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, "left behind by a run that was interrupted: generate removes it"))
+		r.Diagnostics.Add(diag.New(diag.OutputStale, pos,
+			"left behind by a run that was interrupted: generate removes it"))
 	}
 	return len(r.Diagnostics) > before
 }

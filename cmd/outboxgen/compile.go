@@ -43,15 +43,16 @@ type session struct {
 	release func()
 }
 
-// open finds the catalogue and waits until no other run is in the way. Runs that only read are not in each other's. The caller
-// closes the session if there is no error.
+// open finds the catalogue and waits until no other run is in the way. Runs that only read are not
+// in each other's. The caller closes the session if there is no error.
 func (c *compile) open(ctx context.Context, args []string, writes bool) (*session, error) {
 	dir, err := c.openDir(args)
 	if err != nil {
 		return nil, err
 	}
 	release, err := dir.Hold(ctx, writes, func() {
-		fmt.Fprintf(c.env.Stderr, "outboxgen: waiting for another run that is at work on %s\n", c.file)
+		fmt.Fprintf(c.env.Stderr, "outboxgen: waiting for another run that is at work on %s\n",
+			c.file)
 	})
 	if err != nil {
 		_ = dir.Close()
@@ -82,7 +83,8 @@ func (c *compile) openDir(args []string) (output.Dir, error) {
 	case info.IsDir():
 		return output.Dir{}, fmt.Errorf("%s: a directory: name the catalogue in it", c.file)
 	case !info.Mode().IsRegular():
-		return output.Dir{}, fmt.Errorf("%s: %s, which is not read: name a file", c.file, output.Kind(info.Mode()))
+		return output.Dir{},
+			fmt.Errorf("%s: %s, which is not read: name a file", c.file, output.Kind(info.Mode()))
 	}
 	root, err := os.OpenRoot(filepath.Dir(c.path))
 	return output.Dir{Root: root, Name: path.Dir(c.file)}, err
@@ -96,7 +98,9 @@ func (s *session) generate(ctx context.Context, temp func() (string, error)) (ge
 	}
 	return gen.Generate(ctx, gen.Input{
 		File: s.file, Data: data, Dir: s.FS(),
-		ImportPath: func(below string) (string, error) { return packagePath(filepath.Join(filepath.Dir(s.path), below)) },
+		ImportPath: func(below string) (string, error) {
+			return packagePath(filepath.Join(filepath.Dir(s.path), below))
+		},
 		Neighbours: s.neighbours, Seen: sqlc.UserSeen(),
 		SQLC: func(ctx context.Context, files map[string][]byte) (map[string][]byte, error) {
 			command, err := sqlc.Find(s.sqlcPath(), filepath.Dir(s.path))
@@ -113,7 +117,8 @@ func (s *session) generate(ctx context.Context, temp func() (string, error)) (ge
 	})
 }
 
-const building = "outboxgen: waiting for %q: go is building sqlc, which takes some minutes the first time\n"
+const building = "outboxgen: waiting for %q: go is building sqlc, which takes some minutes the " +
+	"first time\n"
 
 // sqlcPath is the flag's value; one with a separator is a file's, and starts where relative paths do.
 func (c *compile) sqlcPath() string {

@@ -57,7 +57,8 @@ func newProject(t *testing.T) *project {
 func (p *project) put(name string, data []byte) {
 	p.t.Helper()
 	at := filepath.Join(p.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, data, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755),
+		os.WriteFile(at, data, 0o600)); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -130,14 +131,15 @@ func (p *project) wantHidden(runs ...map[string]string) {
 		above, _, staged := strings.Cut(name, output.StageName+"/")
 		ignore := filepath.Join(p.dir, above, output.StageName, ".gitignore")
 		data, err := os.ReadFile(ignore)
-		if !staged || name != above+output.StageName+"/.gitignore" && (err != nil || !bytes.HasSuffix(data, []byte("\n*\n"))) {
+		if !staged || name != above+output.StageName+"/.gitignore" &&
+			(err != nil || !bytes.HasSuffix(data, []byte("\n*\n"))) {
 			p.t.Errorf("%s: git would see it: %v", name, err)
 		}
 	}
 }
 
-// A run may be killed at any moment: the next one completes its work, whether the catalogue is the same
-// or another one by then, and nothing is left over.
+// A run may be killed at any moment: the next one completes its work, whether the catalogue is the
+// same or another one by then, and nothing is left over.
 func TestTheNextRunCompletesOneThatWasKilled(t *testing.T) {
 	t.Parallel()
 	const events = 30
@@ -160,7 +162,8 @@ func TestTheNextRunCompletesOneThatWasKilled(t *testing.T) {
 		inMidst := p.kill()
 		p.wantHidden(whole[from], whole[to])
 		if inMidst {
-			if said := p.run(exitProblems, "check"); !strings.Contains(said, output.StageName+": error: left behind by a run that was interrupted") {
+			if said := p.run(exitProblems, "check"); !strings.Contains(said,
+				output.StageName+": error: left behind by a run that was interrupted") {
 				t.Errorf("check does not say that a run was interrupted:\n%s", said)
 			}
 		}
@@ -179,8 +182,8 @@ func TestTheNextRunCompletesOneThatWasKilled(t *testing.T) {
 	}
 }
 
-// kill starts generate and kills it at some moment after it has begun to write. It reports whether it
-// was still at it.
+// kill starts generate and kills it at some moment after it has begun to write. It reports whether
+// it was still at it.
 func (p *project) kill() bool {
 	p.t.Helper()
 	cmd := p.command("generate", "--sqlc", realSQLC)
@@ -209,13 +212,15 @@ func (p *project) kill() bool {
 	return err == nil
 }
 
-// fakeSQLC is a program that says its process id on a pipe, starts another one and then waits for ever.
+// fakeSQLC is a program that says its process id on a pipe, starts another one and then waits for
+// ever.
 func (p *project) fakeSQLC(pipe string) string {
 	p.t.Helper()
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		p.t.Fatal(err)
 	}
-	text := "#!/bin/sh\n[ \"$1\" = version ] && echo v1.31.1 && exit\nsh -c 'sleep 1000' & echo $$ $! > '" + pipe + "'\nwait\n"
+	text := "#!/bin/sh\n[ \"$1\" = version ] && echo v1.31.1 && exit\nsh -c 'sleep 1000' & echo " +
+		"$$ $! > '" + pipe + "'\nwait\n"
 	p.put("bin/sqlc", []byte(text))
 	at := filepath.Join(p.dir, "bin", "sqlc")
 	if err := os.Chmod(at, 0o700); err != nil {
@@ -224,8 +229,8 @@ func (p *project) fakeSQLC(pipe string) string {
 	return at
 }
 
-// A signal ends the run with the code that shells expect, nothing is changed, and neither sqlc nor what
-// sqlc has started keeps running.
+// A signal ends the run with the code that shells expect, nothing is changed, and neither sqlc nor
+// what sqlc has started keeps running.
 func TestASignalEndsARunAndAllThatItStarted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -233,7 +238,8 @@ func TestASignalEndsARunAndAllThatItStarted(t *testing.T) {
 		command string
 		code    int
 	}{
-		{syscall.SIGINT, "generate", 130}, {syscall.SIGTERM, "generate", 143}, {syscall.SIGHUP, "generate", 129},
+		{syscall.SIGINT, "generate", 130}, {syscall.SIGTERM, "generate", 143},
+		{syscall.SIGHUP, "generate", 129},
 		{syscall.SIGINT, "check", 130}, {syscall.SIGTERM, "check", 143},
 	} {
 		t.Run(test.signal.String()+" "+test.command, func(t *testing.T) {
@@ -255,7 +261,8 @@ func TestASignalEndsARunAndAllThatItStarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if got := cmd.ProcessState.ExitCode(); got != test.code || !strings.Contains(said.String(), "nothing was changed") {
+			if got := cmd.ProcessState.ExitCode(); got != test.code ||
+				!strings.Contains(said.String(), "nothing was changed") {
 				t.Errorf("got exit code %d, want %d, and\n%s", got, test.code, &said)
 			}
 			var head, child int

@@ -44,7 +44,8 @@ func start(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
 func TestOneIsToldThatGoBuildsSQLC(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	p.put("go.mod", []byte("module github.com/acme/orders\n\ntool github.com/sqlc-dev/sqlc/cmd/sqlc\n"))
+	p.put("go.mod",
+		[]byte("module github.com/acme/orders\n\ntool github.com/sqlc-dev/sqlc/cmd/sqlc\n"))
 	p.put("outbox.yaml", catalogueOf("a", 1))
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -55,17 +56,19 @@ func TestOneIsToldThatGoBuildsSQLC(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := p.command("generate")
-	cmd.Env = append(cmd.Env, "PATH="+filepath.Join(p.dir, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Join(p.dir, "bin")+string(filepath.ListSeparator)+
+		os.Getenv("PATH"))
 	lines := start(t, cmd)
-	said(t, lines, `waiting for "go tool sqlc": go is building sqlc, which takes some minutes the first time`)
+	said(t, lines,
+		`waiting for "go tool sqlc": go is building sqlc, which takes some minutes the first time`)
 	if err := os.WriteFile(pipe, []byte("v1.20.0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	said(t, lines, "is version 1.20.0, which is older than")
 }
 
-// Two runs on one catalogue wait for each other, and say so; two that only read do not, nor do those on
-// another catalogue of the repository.
+// Two runs on one catalogue wait for each other, and say so; two that only read do not, nor do
+// those on another catalogue of the repository.
 func TestRunsOnOneCatalogueWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -94,7 +97,8 @@ func TestRunsOnOneCatalogueWaitForEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _ = writes.Wait(); writes.ProcessState.ExitCode() != 130 {
-		t.Errorf("got exit code %d of a run that was interrupted while it waited", writes.ProcessState.ExitCode())
+		t.Errorf("got exit code %d of a run that was interrupted while it waited",
+			writes.ProcessState.ExitCode())
 	}
 	held()
 	if err := os.RemoveAll(filepath.Join(p.dir, "other")); err != nil {

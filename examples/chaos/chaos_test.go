@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package chaos kills the processes of a whole installation at random, takes its broker down, its database's sessions away, and
-// crashes the database, and then counts: nothing may be lost, and no effect may have happened twice.
+// Package chaos kills the processes of a whole installation at random, takes its broker down, its
+// database's sessions away, and crashes the database, and then counts: nothing may be lost, and no
+// effect may have happened twice.
 package chaos_test
 
 import (
@@ -69,8 +70,10 @@ func TestKillingProcesses(t *testing.T) {
 	w.settle()
 	w.checkEffects()
 	w.checkStream()
-	t.Logf("%d transactions committed, %d rolled back, %d cut off; %d kills, %d stalls, %d terminated sessions, %d outages of the broker, %d crashes of the database",
-		w.committed.Load(), w.rolledBack.Load(), w.lost.Load(), w.kills, w.stalls, w.terminations, w.outages, w.crashes)
+	t.Logf("%d transactions committed, %d rolled back, %d cut off; %d kills, %d stalls, %d "+
+		"terminated sessions, %d outages of the broker, %d crashes of the database",
+		w.committed.Load(), w.rolledBack.Load(), w.lost.Load(), w.kills, w.stalls, w.terminations,
+		w.outages, w.crashes)
 	t.Logf("%d events enqueued, and %d caused by them; %d messages published, %d of them again; %d duplicates met by the inbox",
 		w.eventCount, w.publishedDistinct-w.eventCount, w.published, w.published-w.publishedDistinct, w.duplicates.Load())
 }
@@ -80,13 +83,15 @@ func newWorld(t *testing.T) *world {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	// A server that writes late to the disk what was committed asynchronously.
-	server, err := postgresenv.Start(t.Context(), postgresenv.Config{Durable: true, Settings: map[string]string{"wal_writer_delay": "10s"}})
+	server, err := postgresenv.Start(t.Context(),
+		postgresenv.Config{Durable: true, Settings: map[string]string{"wal_writer_delay": "10s"}})
 	must(t, err)
 	t.Cleanup(func() { _ = server.Stop() })
 	db, err := server.CreateDatabase(t.Context())
 	must(t, err)
 	url := db.URL
-	w := &world{T: t, random: rand.New(rand.NewPCG(seed, 0)), broker: natsenv.New(t), mayCrash: server.Own()}
+	w := &world{T: t, random: rand.New(rand.NewPCG(seed, 0)), broker: natsenv.New(t),
+		mayCrash: server.Own()}
 	w.pool = connect(t, url, "chaos test")
 	w.producers = connect(t, url, "chaos producer")
 	must(t, migrate.Plain(t.Context(), w.pool, os.DirFS("../conformance/plain/migrations")))
@@ -181,8 +186,8 @@ func (w *world) terminate() {
 	w.terminations += int(tag.RowsAffected())
 }
 
-// crash ends a session of the database by SIGKILL, as the kernel does when memory is short. The server ends all the
-// others and recovers, without what was committed asynchronously a moment ago.
+// crash ends a session of the database by SIGKILL, as the kernel does when memory is short. The
+// server ends all the others and recovers, without what was committed asynchronously a moment ago.
 func (w *world) crash() {
 	if !w.mayCrash {
 		return
@@ -190,7 +195,8 @@ func (w *world) crash() {
 	w.crashes++
 	_, err := w.pool.Exec(w.Context(), `INSERT INTO before_crash VALUES (1)`)
 	must(w.T, err)
-	if _, err := w.pool.Exec(w.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -9 $PPID'`); err == nil {
+	if _, err := w.pool.Exec(w.Context(), `COPY (SELECT 1)
+		TO PROGRAM 'kill -9 $PPID'`); err == nil {
 		w.Fatal("the session goes on")
 	}
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -10,8 +10,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestAnEventThatIsResetByHandIsFound changes rows in every way that an operator may, while the relay remembers
-// them as waiting for hours, and expects that each is found within about a minute.
+// TestAnEventThatIsResetByHandIsFound changes rows in every way that an operator may, while the
+// relay remembers them as waiting for hours, and expects that each is found within about a minute.
 func TestAnEventThatIsResetByHandIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -28,7 +28,8 @@ func TestAnEventThatIsResetByHandIsFound(t *testing.T) {
 	}), c)
 	w.enqueue(thing("head", 1), thing("head", 2), thing("deleted", 1), thing("deleted", 2))
 	w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
-		SELECT i, gen_random_uuid(), 'thing.happened', 1, 'things', '', '{}', 'application/json' FROM generate_series(1, 3) AS i`)
+		SELECT i, gen_random_uuid(), 'thing.happened', 1, 'things', '', '{}', 'application/json'
+		FROM generate_series(1, 3) AS i`)
 	w.eventually("all are put off", func() bool { return relay.Stats().Retried == 5 })
 	for i := range 200 { // what was put off stands below what is read from now on
 		w.enqueue(thing("well", i))
@@ -36,10 +37,13 @@ func TestAnEventThatIsResetByHandIsFound(t *testing.T) {
 	w.eventually("it is passed", func() bool { return relay.Stats().Published == 200 })
 
 	down.Store(false)
-	w.exec(`UPDATE outbox SET attempts = 0, available_at = NULL WHERE key = 'head' OR shard = 1 AND key = ''`)
-	w.exec(`UPDATE outbox SET attempts = 0, available_at = NULL, shard = 9 WHERE shard = 2 AND key = ''`)
+	w.exec(`UPDATE outbox SET attempts = 0, available_at = NULL
+		WHERE key = 'head' OR shard = 1 AND key = ''`)
+	w.exec(`UPDATE outbox SET attempts = 0, available_at = NULL, shard = 9
+		WHERE shard = 2 AND key = ''`)
 	w.exec(`WITH gone AS (DELETE FROM outbox WHERE shard = 3 AND key = '' RETURNING *)
-		INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type, seq) OVERRIDING SYSTEM VALUE
+		INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type, seq)
+		OVERRIDING SYSTEM VALUE
 		SELECT shard, id, type, version, topic, key, payload, content_type, seq FROM gone`)
 	w.exec(`DELETE FROM outbox WHERE seq = (SELECT min(seq) FROM outbox WHERE key = 'deleted')`)
 
@@ -47,7 +51,8 @@ func TestAnEventThatIsResetByHandIsFound(t *testing.T) {
 	defer cancel()
 	messages, err := recording.Wait(ctx, 206)
 	if err != nil {
-		t.Fatalf("%d of 206 events were published, and %d are pending: %v", len(messages), w.pending(), err)
+		t.Fatalf("%d of 206 events were published, and %d are pending: %v", len(messages),
+			w.pending(), err)
 	}
 	w.once(messages, 206)
 	w.eventually("all is settled", func() bool { return w.pending() == 0 })

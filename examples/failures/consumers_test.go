@@ -19,12 +19,16 @@ func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	invalid := []string{" " + valid, strings.ToUpper(valid), "00-\xff", "a\r\nb", "\x00", strings.Repeat("a", 9000)}
+	invalid := []string{
+		" " + valid, strings.ToUpper(valid), "00-\xff", "a\r\nb", "\x00", strings.Repeat("a", 9000),
+	}
 	for _, traceparent := range append(invalid, valid) {
 		tx := w.begin()
-		_, err := events.Enqueue(outbox.ContextWithTraceparent(t.Context(), traceparent), tx, thing("a", 1))
+		_, err := events.Enqueue(outbox.ContextWithTraceparent(t.Context(), traceparent), tx,
+			thing("a", 1))
 		w.must(err)
-		_, err = events.EnqueueThingHappenedV1(t.Context(), tx, events.ThingHappenedV1{Entity: "a"}, outbox.WithHeader("traceparent", traceparent))
+		_, err = events.EnqueueThingHappenedV1(t.Context(), tx, events.ThingHappenedV1{Entity: "a"},
+			outbox.WithHeader("traceparent", traceparent))
 		w.must(err)
 		w.must(tx.Commit(t.Context()))
 		m := delivery()
@@ -34,8 +38,10 @@ func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 		w.equal("outcome", outcome, inbox.Applied)
 	}
 	w.equal("events", w.pending(), 3*(len(invalid)+1))
-	w.equal("with a trace", query[int](w, `SELECT count(*) FROM outbox WHERE headers ->> 'traceparent' = $1`, valid), 3)
-	w.equal("with any header", query[int](w, `SELECT count(*) FROM outbox WHERE headers IS NOT NULL`), 3)
+	w.equal("with a trace", query[int](w, `SELECT count(*) FROM outbox
+		WHERE headers ->> 'traceparent' = $1`, valid), 3)
+	w.equal("with any header", query[int](w, `SELECT count(*) FROM outbox
+		WHERE headers IS NOT NULL`), 3)
 }
 
 // acting returns the inbox of a consumer that leaves an effect, then acts, then leaves another one.
@@ -44,7 +50,9 @@ func (w *world) acting(act func(ctx context.Context, tx pgx.Tx) error) *inbox.In
 	w.exec(`CREATE TABLE IF NOT EXISTS effect (consumer text, event_id uuid)`)
 	return inbox.New[pgx.Tx]("acting", w.store, map[string]inbox.Route[pgx.Tx]{
 		"thing.happened@1": func(ctx context.Context, tx pgx.Tx, m *outbox.Message) error {
-			for _, step := range []func(context.Context, pgx.Tx) error{effect("before", m), act, effect("after", m)} {
+			for _, step := range []func(context.Context, pgx.Tx) error{
+				effect("before", m), act, effect("after", m),
+			} {
 				if err := step(ctx, tx); err != nil {
 					return err
 				}
@@ -73,7 +81,8 @@ func statements(list ...string) func(context.Context, pgx.Tx) error {
 	}
 }
 
-// TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent: the status of the connection says nothing of it.
+// TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent: the status of the connection says
+// nothing of it.
 func TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -81,24 +90,33 @@ func TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent(t *testing.T)
 		effects   int // that were committed by the handler itself
 		redeliver inbox.Outcome
 	}{
-		"ROLLBACK AND CHAIN":          {statements("ROLLBACK AND CHAIN"), 0, inbox.Applied},
-		"ROLLBACK, BEGIN":             {statements("ROLLBACK", "BEGIN"), 0, inbox.Applied},
-		"in one string":               {statements("ROLLBACK; BEGIN"), 0, inbox.Applied},
-		"ROLLBACK, BEGIN, savepoints": {statements("ROLLBACK", "BEGIN", "SAVEPOINT a", "SAVEPOINT b", "RELEASE b"), 0, inbox.Applied},
-		"COMMIT AND CHAIN":            {statements("COMMIT AND CHAIN"), 1, inbox.Repeated},
-		"COMMIT, BEGIN":               {statements("COMMIT", "BEGIN"), 1, inbox.Repeated},
-		"twice":                       {statements("ROLLBACK AND CHAIN", "ROLLBACK AND CHAIN"), 0, inbox.Applied},
-		"stricter":                    {statements("ROLLBACK", "BEGIN ISOLATION LEVEL SERIALIZABLE"), 0, inbox.Applied},
+		"ROLLBACK AND CHAIN": {statements("ROLLBACK AND CHAIN"), 0, inbox.Applied},
+		"ROLLBACK, BEGIN":    {statements("ROLLBACK", "BEGIN"), 0, inbox.Applied},
+		"in one string":      {statements("ROLLBACK; BEGIN"), 0, inbox.Applied},
+		"ROLLBACK, BEGIN, savepoints": {statements("ROLLBACK", "BEGIN", "SAVEPOINT a",
+			"SAVEPOINT b", "RELEASE b"), 0, inbox.Applied},
+		"COMMIT AND CHAIN": {statements("COMMIT AND CHAIN"), 1, inbox.Repeated},
+		"COMMIT, BEGIN":    {statements("COMMIT", "BEGIN"), 1, inbox.Repeated},
+		"twice": {
+			statements("ROLLBACK AND CHAIN", "ROLLBACK AND CHAIN"), 0, inbox.Applied,
+		},
+		"stricter": {
+			statements("ROLLBACK", "BEGIN ISOLATION LEVEL SERIALIZABLE"), 0, inbox.Applied,
+		},
 		"COMMIT, BEGIN in one string": {statements("COMMIT; BEGIN"), 1, inbox.Repeated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
+			for _, mode := range []pgx.QueryExecMode{
+				pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol,
+			} {
 				w := newWorld(t)
-				pool := connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+				pool := connect(t, w.url,
+					func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
 				w.store = events.NewStore(pool)
 				m := delivery()
-				if outcome, err := w.acting(c.act).Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, inbox.ErrTxEnded) {
+				if outcome, err := w.acting(c.act).Handle(t.Context(),
+					m); outcome != inbox.Failed || !errors.Is(err, inbox.ErrTxEnded) {
 					t.Fatalf("got %v, %v, want ErrTxEnded", outcome, err)
 				}
 				w.equal("effects", w.effects(), c.effects)
@@ -110,32 +128,39 @@ func TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent(t *testing.T)
 	}
 }
 
-// TestASavepointOfTheHandlersChangesNothing: handlers nest transactions, and give parts of their work up.
+// TestASavepointOfTheHandlersChangesNothing: handlers nest transactions, and give parts of their
+// work up.
 func TestASavepointOfTheHandlersChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nested := func(ctx context.Context, tx pgx.Tx) error {
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-			return errors.Join(statements("INSERT INTO effect VALUES ('given up')")(ctx, tx), errors.New("give up"))
+			return errors.Join(statements("INSERT INTO effect VALUES ('given up')")(ctx, tx),
+				errors.New("give up"))
 		})
 		if err == nil {
 			return errors.New("the nested transaction was committed")
 		}
-		return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return statements("INSERT INTO effect VALUES ('nested')")(ctx, tx) })
+		return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+			return statements("INSERT INTO effect VALUES ('nested')")(ctx, tx)
+		})
 	}
 	for _, act := range []func(context.Context, pgx.Tx) error{
-		nested, statements("SAVEPOINT a", "INSERT INTO effect VALUES ('given up')", "ROLLBACK TO a", "INSERT INTO effect VALUES ('nested')", "RELEASE a"),
+		nested, statements("SAVEPOINT a", "INSERT INTO effect VALUES ('given up')", "ROLLBACK TO a",
+			"INSERT INTO effect VALUES ('nested')", "RELEASE a"),
 		statements("SAVEPOINT a", "INSERT INTO effect VALUES ('nested')"), // which is never released
 	} {
 		w.exec(`DROP TABLE IF EXISTS effect`)
 		outcome, err := w.acting(act).Handle(t.Context(), delivery())
 		w.must(err)
 		w.equal("outcome", outcome, inbox.Applied)
-		w.equal("effects", query[string](w, `SELECT string_agg(consumer, ' ' ORDER BY consumer) FROM effect`), "after before nested")
+		w.equal("effects", query[string](w, `SELECT string_agg(consumer, ' ' ORDER BY consumer)
+			FROM effect`), "after before nested")
 	}
 }
 
-// TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent: PostgreSQL would answer its COMMIT with a ROLLBACK.
+// TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent: PostgreSQL would answer its COMMIT
+// with a ROLLBACK.
 func TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,14 +172,15 @@ func TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent(t *testing.T) {
 	})
 	m := delivery()
 	for range 2 {
-		if outcome, err := hide.Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, pgx.ErrTxCommitRollback) {
+		if outcome, err := hide.Handle(t.Context(), m); outcome != inbox.Failed ||
+			!errors.Is(err, pgx.ErrTxCommitRollback) {
 			t.Fatalf("got %v, %v, want a failure", outcome, err)
 		}
 	}
 }
 
-// TestHandlersThatUseThePoolDoNotStarveEachOther has more deliveries at a time than the pool has connections, and each handler needs
-// a second one.
+// TestHandlersThatUseThePoolDoNotStarveEachOther has more deliveries at a time than the pool has
+// connections, and each handler needs a second one.
 func TestHandlersThatUseThePoolDoNotStarveEachOther(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int32{2, 4} {
@@ -185,7 +211,8 @@ func TestHandlersThatUseThePoolDoNotStarveEachOther(t *testing.T) {
 	}
 }
 
-// TestAPoolOfOneConnectionIsEnoughForHandlersThatUseNoOther, and one that waits for it gives up with its context.
+// TestAPoolOfOneConnectionIsEnoughForHandlersThatUseNoOther, and one that waits for it gives up
+// with its context.
 func TestAPoolOfOneConnectionIsEnoughForHandlersThatUseNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -155,7 +155,8 @@ func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Logf("after %d processes: %s", deaths, letters[0].Error)
 }
 
-// TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds kills a relay between publish and settle, and then does nothing.
+// TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds kills a relay between publish and settle, and
+// then does nothing.
 func TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,7 +28,8 @@ func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
 	release := w.holdNotifyLock()
 	defer release()
 
-	timely := connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "5s" })
+	timely := connect(t, w.url,
+		func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "5s" })
 	notifying := func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `SELECT pg_notify('outbox', '')`)
 		return err

@@ -7,7 +7,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// TestTheBacklogIsCounted: how many wait and how old the oldest is, while others are kept as published.
+// TestTheBacklogIsCounted: how many wait and how old the oldest is, while others are kept as
+// published.
 func TestTheBacklogIsCounted(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -20,10 +21,13 @@ func TestTheBacklogIsCounted(t *testing.T) {
 	w.keptSince(100, "1 hour")
 	w.keepEvents(7)
 	// A replayed event keeps its time, and stands behind younger ones.
-	w.exec(`UPDATE messaging.app_outbox SET created_at = now() - interval '3 hours', available_at = now() + interval '1 hour'
+	w.exec(`UPDATE messaging.app_outbox
+		SET created_at = now() - interval '3 hours', available_at = now() + interval '1 hour'
 		WHERE seq = (SELECT max(seq) FROM messaging.app_outbox)`)
-	w.exec(`INSERT INTO messaging.app_outbox_dead (id, shard, seq, type, version, topic, key, payload, content_type, attempts, last_error, created_at)
-		SELECT gen_random_uuid(), 0, n, 'thing.happened', 1, 'things', '', '{}', '', 12, 'no', now() FROM generate_series(1, 3) AS n`)
+	w.exec(`INSERT INTO messaging.app_outbox_dead (id, shard, seq, type, version, topic, key,
+		payload, content_type, attempts, last_error, created_at)
+		SELECT gen_random_uuid(), 0, n, 'thing.happened', 1, 'things', '', '{}', '', 12, 'no', now()
+		FROM generate_series(1, 3) AS n`)
 	b := backlog()
 	w.equal("pending and dead", []int{b.Pending, b.Dead}, []int{7, 3})
 	w.equal("hours", b.Oldest.Truncate(time.Hour), 3*time.Hour)
@@ -47,7 +51,9 @@ func TestCountingALargeBacklogIsCheap(t *testing.T) {
 
 func (w *world) insertDead(n int) {
 	w.Helper()
-	w.exec(`INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload, content_type, attempts, last_error, created_at)
-		SELECT md5('dead ' || i)::uuid, i % 16, i, 'thing.happened', 1, 'things', '', '{}', 'application/json', 12, 'no', now()
+	w.exec(`INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload,
+		content_type, attempts, last_error, created_at)
+		SELECT md5('dead ' || i)::uuid, i % 16, i, 'thing.happened', 1, 'things', '',
+		'{}', 'application/json', 12, 'no', now()
 		FROM generate_series(1, $1::integer) AS i`, n)
 }

@@ -77,7 +77,8 @@ func (g *gateway) copy(l *link, to io.Writer, from io.Reader) {
 	}
 }
 
-// copyMessages passes on what a server sends, message by message: a type, and a length that counts itself.
+// copyMessages passes on what a server sends, message by message: a type, and a length that counts
+// itself.
 func (g *gateway) copyMessages(l *link, to io.Writer, from io.Reader) {
 	defer g.end(l)
 	header := make([]byte, 5)

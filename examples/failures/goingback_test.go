@@ -20,12 +20,15 @@ import (
 
 // The tests in this file have the database go back in time under a relay that lives on.
 
-// forgetful are the settings of a server that keeps what was committed asynchronously in memory for long.
+// forgetful are the settings of a server that keeps what was committed asynchronously in memory for
+// long.
 var forgetful = postgresenv.Config{Durable: true, Settings: map[string]string{
-	"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "wal_level": "minimal", "max_wal_senders": "0",
+	"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "wal_level": "minimal",
+	"max_wal_senders": "0",
 }}
 
-// forgetfulWorld is a database on a server of the test's own, which a crash costs what was committed asynchronously.
+// forgetfulWorld is a database on a server of the test's own, which a crash costs what was
+// committed asynchronously.
 func forgetfulWorld(t *testing.T) *world {
 	t.Helper()
 	server, err := postgresenv.Start(t.Context(), forgetful)
@@ -45,8 +48,8 @@ func forgetfulWorld(t *testing.T) *world {
 	return w
 }
 
-// crash ends a session of the server by SIGKILL, as the kernel does when memory is short: the server ends all
-// the others, and recovers. It returns when the server has.
+// crash ends a session of the server by SIGKILL, as the kernel does when memory is short: the
+// server ends all the others, and recovers. It returns when the server has.
 func (w *world) crash() {
 	w.Helper()
 	ctx := w.Context()
@@ -95,7 +98,8 @@ func (g *gated) Publish(ctx context.Context, m *outbox.Message) error {
 	return g.next.Publish(ctx, m)
 }
 
-// unhurried is a relay's configuration under which neither lease nor attempt ends by itself within a test.
+// unhurried is a relay's configuration under which neither lease nor attempt ends by itself within
+// a test.
 func unhurried() outbox.Config {
 	c := quick()
 	c.Lease, c.PublishTimeout = 4*patience, 2*patience
@@ -108,12 +112,14 @@ func TestWhatACrashUndidIsPublishedAgain(t *testing.T) {
 	w := forgetfulWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
 	var refused sync.Map
-	gate := &gated{next: &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-		if _, before := refused.LoadOrStore(m.ID, true); !before && (m.Key == "" || strings.HasPrefix(m.Key, "held")) {
-			return outboxtest.Refuse
-		}
-		return outboxtest.Deliver
-	}}}
+	gate := &gated{next: &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(m *outbox.Message) outboxtest.Fault {
+			if _, before := refused.LoadOrStore(m.ID, true); !before &&
+				(m.Key == "" || strings.HasPrefix(m.Key, "held")) {
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}}
 	relay, stop := w.run(w.store, gate, unhurried())
 	w.eventually("it owns all shards", func() bool { return relay.Stats().Shards == 16 })
 	for cameBack, n := 0, 0; cameBack == 0; n++ { // the server writes to the disk now and then all the same
@@ -162,13 +168,15 @@ func (w *world) orderedFirst(messages []outbox.Message) {
 		}
 		seen[m.ID] = true
 		if m.Seq <= last[m.Key] {
-			w.Errorf("the events of a key were published out of order: seq %d after %d", m.Seq, last[m.Key])
+			w.Errorf("the events of a key were published out of order: seq %d after %d", m.Seq,
+				last[m.Key])
 		}
 		last[m.Key] = m.Seq
 	}
 }
 
-// TestCrashesOfTheDatabaseCostNoAttempts crashes the server again and again, while events are in flight.
+// TestCrashesOfTheDatabaseCostNoAttempts crashes the server again and again, while events are in
+// flight.
 func TestCrashesOfTheDatabaseCostNoAttempts(t *testing.T) {
 	t.Parallel()
 	w := forgetfulWorld(t)
@@ -189,7 +197,8 @@ func TestCrashesOfTheDatabaseCostNoAttempts(t *testing.T) {
 	producer.Go(func() { w.produce(connect(t, w.url), stop) })
 	for range 4 {
 		before := len(recording.Messages())
-		w.eventually("events are published", func() bool { return len(recording.Messages()) > before+20 })
+		w.eventually("events are published",
+			func() bool { return len(recording.Messages()) > before+20 })
 		gate.close()
 		w.crash()
 		gate.open()
@@ -223,8 +232,8 @@ func (w *world) allPublished(messages []outbox.Message) {
 	}
 }
 
-// TestAStandbyThatLagsIsPromoted has a relay go on with a database that knows nothing of what was done lately, and
-// assigns the same numbers again.
+// TestAStandbyThatLagsIsPromoted has a relay go on with a database that knows nothing of what was
+// done lately, and assigns the same numbers again.
 func TestAStandbyThatLagsIsPromoted(t *testing.T) {
 	t.Parallel()
 	primary, standby, err := postgresenv.StartPair(t.Context(), postgresenv.Config{})
@@ -276,7 +285,8 @@ func TestAStandbyThatLagsIsPromoted(t *testing.T) {
 		t.Fatalf("the sequence is at %d and was at %d: nothing has gone back", now, reached)
 	}
 	gate.open()
-	copied.eventually("all that the new primary holds is settled", func() bool { return copied.pending() == 0 })
+	copied.eventually("all that the new primary holds is settled",
+		func() bool { return copied.pending() == 0 })
 	copied.enqueueTruth(500)
 	copied.eventually("and what follows", func() bool { return copied.pending() == 0 })
 	copied.allPublished(recording.Messages())
@@ -299,20 +309,25 @@ func (w *world) enqueueTruth(n int) {
 	w.must(tx.Commit(w.Context()))
 }
 
-// TestABackupIsRestoredUnderARelay: events of the backup are published, and new ones too that have the numbers of
-// others which the relay has in memory.
+// TestABackupIsRestoredUnderARelay: events of the backup are published, and new ones too that have
+// the numbers of others which the relay has in memory.
 func TestABackupIsRestoredUnderARelay(t *testing.T) {
 	t.Parallel()
-	const truncated = `TRUNCATE outbox; INSERT INTO outbox OVERRIDING SYSTEM VALUE SELECT * FROM backup;`
+	const truncated = `TRUNCATE outbox; INSERT INTO outbox OVERRIDING SYSTEM VALUE SELECT *
+		FROM backup;`
 	for name, restore := range map[string]func(w *world, relay *outbox.Relay, seq int64){
-		"the rows are replaced": func(w *world, _ *outbox.Relay, seq int64) { w.script(truncated + setval(seq)) },
+		"the rows are replaced": func(w *world, _ *outbox.Relay, seq int64) {
+			w.script(truncated + setval(seq))
+		},
 		"the table is made anew": func(w *world, _ *outbox.Relay, _ int64) {
 			w.script(`TRUNCATE outbox RESTART IDENTITY`)
 		},
 		"the sequence alone is set back": func(w *world, relay *outbox.Relay, seq int64) {
 			w.script(`DELETE FROM outbox;` + setval(seq))
-			// If it had caught up at once, only the ledger's sweep would find what has an old number.
-			w.eventually("the relay has noticed", func() bool { return relay.Stats().Shards == 0 || relay.Stats().InFlight == 0 })
+			// If it had caught up at once, only the ledger's sweep would find what has an old
+			// number.
+			w.eventually("the relay has noticed",
+				func() bool { return relay.Stats().Shards == 0 || relay.Stats().InFlight == 0 })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -329,7 +344,8 @@ func TestABackupIsRestoredUnderARelay(t *testing.T) {
 			w.eventually("all is settled", func() bool { return w.pending() == 0 })
 			gate.close()
 			w.enqueueTruth(40)
-			w.eventually("the relay has it in memory", func() bool { return relay.Stats().InFlight == 40 })
+			w.eventually("the relay has it in memory",
+				func() bool { return relay.Stats().InFlight == 40 })
 			w.exec(`TRUNCATE truth`)
 			restore(w, relay, seq)
 			w.enqueueTruth(200)
@@ -365,12 +381,14 @@ func TestARestartOfTheServerLosesNothing(t *testing.T) {
 	w.exec(`CREATE TABLE truth (id uuid)`)
 	recording := &outboxtest.RecordingPublisher{}
 	gate := &gated{next: recording}
-	relay, _ := w.run(events.NewStore(connect(t, w.url, func(c *pgxpool.Config) { c.MinConns = 2 })), gate, unhurried())
+	relay, _ := w.run(events.NewStore(connect(t, w.url,
+		func(c *pgxpool.Config) { c.MinConns = 2 })), gate, unhurried())
 	w.enqueueTruth(50)
 	w.eventually("all is settled", func() bool { return w.pending() == 0 })
 	gate.close()
 	w.enqueueTruth(50)
-	w.eventually("the relay has them in memory", func() bool { return relay.Stats().InFlight == 50 })
+	w.eventually("the relay has them in memory",
+		func() bool { return relay.Stats().InFlight == 50 })
 	if err := server.Restart(t.Context()); errors.Is(err, postgresenv.ErrNotPrivate) {
 		t.Skip(err) // in a container
 	} else if err != nil {

@@ -23,11 +23,15 @@ func (s *counting) count(m []outbox.Message, err error) ([]outbox.Message, error
 	return m, err
 }
 
-func (s *counting) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+func (s *counting) Read(
+	ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int,
+) ([]outbox.Message, error) {
 	return s.count(s.Store.Read(ctx, reads, known, maxBytes))
 }
 
-func (s *counting) ReadDue(ctx context.Context, reads []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
+func (s *counting) ReadDue(
+	ctx context.Context, reads []outbox.ShardRead, known []int64,
+) ([]outbox.Message, error) {
 	return s.count(s.Store.ReadDue(ctx, reads, known))
 }
 
@@ -36,17 +40,21 @@ func (s *counting) ReadKeys(ctx context.Context, keys []outbox.KeyRead) ([]outbo
 	return s.count(s.Store.ReadKeys(ctx, keys))
 }
 
-// TestManyHeldKeysGoOnAsABacklog refuses the heads of many keys once, and then counts what the relay reads: each
-// event a few times, and hardly any key by itself, which takes a pass over all that is pending in its shard.
+// TestManyHeldKeysGoOnAsABacklog refuses the heads of many keys once, and then counts what the
+// relay reads: each event a few times, and hardly any key by itself, which takes a pass over all
+// that is pending in its shard.
 func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
 	t.Parallel()
 	const keys, each = 8000, 5
-	for name, backoff := range map[string]time.Duration{"at once": 50 * time.Millisecond, "one after the other": 6 * time.Second} {
+	for name, backoff := range map[string]time.Duration{
+		"at once": 50 * time.Millisecond, "one after the other": 6 * time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
-				SELECT i % $1::integer % 16, gen_random_uuid(), 'thing.happened', 1, 'things', 'key ' || i % $1::integer,
+				SELECT i % $1::integer % 16, gen_random_uuid(), 'thing.happened', 1, 'things',
+				'key ' || i % $1::integer,
 					'{}', 'application/json'
 				FROM generate_series(1, $2::integer) AS i`, keys, keys*each)
 			w.exec(`ANALYZE outbox`)
@@ -55,7 +63,8 @@ func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
 			var up atomic.Bool
 			c := quick()
 			c.BackoffMin, c.BackoffMax, c.MaxAttempts = backoff, backoff, outbox.Unlimited
-			relay, _ := w.run(store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+			relay, _ := w.run(store, publisherFunc(func(ctx context.Context,
+				m *outbox.Message) error {
 				if !up.Load() {
 					return errors.New("503")
 				}

@@ -83,7 +83,8 @@ func TestADeliveryWaitsForNoOther(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	slow := w.consumer("stock", func(context.Context) error { close(began); <-goOn; return nil })
 	// A delivery that waited for the other one would wait for ever, and this makes it an error.
-	w.store = events.NewStore(connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "20s" }))
+	w.store = events.NewStore(connect(t, w.url,
+		func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "20s" }))
 	fast := w.consumer("stock", nothing)
 	m := delivery()
 	done := make(chan error, 1)
@@ -127,7 +128,8 @@ func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
 			for _, leave := range []func(){leave, leaveToo} { // so that shards change hands meanwhile
 				leave()
 				relay, _ := w.run(w.store, recording, quick())
-				w.eventually("it owns half of the shards", func() bool { return relay.Stats().Shards == 8 })
+				w.eventually("it owns half of the shards",
+					func() bool { return relay.Stats().Shards == 8 })
 			}
 			producers.Wait()
 			w.once(w.published(recording, n), n)
@@ -186,7 +188,8 @@ func (w *world) storm() {
 	w.equal("effects", w.effects(), 1)
 }
 
-// TestADuplicateMakesWhatItsEventCausedDue: the first delivery was committed, and what it enqueued waits for a retry of weeks.
+// TestADuplicateMakesWhatItsEventCausedDue: the first delivery was committed, and what it enqueued
+// waits for a retry of weeks.
 func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -36,18 +36,23 @@ func (w *world) wants(err error, words ...string) {
 // keptSince adds rows to what was published, as if that was so long ago.
 func (w *world) keptSince(n int, ago string) {
 	w.Helper()
-	w.exec(`INSERT INTO messaging.app_outbox_sent (shard, seq, id, type, version, topic, key, payload, content_type, attempts, created_at, sent_at)
-		SELECT 0, n, gen_random_uuid(), 't', 1, 't', '', '', '', 0, now(), now() - $2::text::interval FROM generate_series(1, $1::integer) AS n`, n, ago)
+	w.exec(`INSERT INTO messaging.app_outbox_sent (shard, seq, id, type, version, topic, key,
+		payload, content_type, attempts, created_at, sent_at)
+		SELECT 0, n, gen_random_uuid(), 't', 1, 't', '', '', '', 0, now(),
+		now() - $2::text::interval FROM generate_series(1, $1::integer) AS n`, n, ago)
 }
 
-func (w *world) kept() int { return query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`) }
+func (w *world) kept() int {
+	return query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`)
+}
 
 // TestNobodyMaintainsWithoutBeingAllowedTo: the function deletes with its owner's rights.
 func TestNobodyMaintainsWithoutBeingAllowedTo(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
 	role := w.role()
-	w.exec(`GRANT USAGE ON SCHEMA messaging TO ` + role + `; GRANT INSERT ON messaging.app_outbox TO ` + role)
+	w.exec(`GRANT USAGE ON SCHEMA messaging TO ` + role + `; GRANT INSERT ON messaging.app_outbox
+		TO ` + role)
 	w.must(store.Maintain(t.Context()))
 	w.keptSince(5, "1 hour")
 	_, err := w.as(role).Exec(t.Context(), `SELECT messaging.app_outbox_maintain('0')`)
@@ -55,9 +60,12 @@ func TestNobodyMaintainsWithoutBeingAllowedTo(t *testing.T) {
 		t.Errorf("got error %v, want permission denied", err)
 	}
 	w.equal("published events kept", w.kept(), 5)
-	// What every function of the migrations lets everybody do: nothing, or what reads and changes no row.
-	w.equal("functions that everybody may call", query[string](w, `SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc
-		WHERE pronamespace = 'messaging'::regnamespace AND has_function_privilege('`+role+`', oid, 'EXECUTE')`),
+	// What every function of the migrations lets everybody do: nothing, or what reads and changes
+	// no row.
+	w.equal("functions that everybody may call", query[string](w, `SELECT string_agg(proname, ' '
+		ORDER BY proname) FROM pg_proc
+		WHERE pronamespace = 'messaging'::regnamespace AND has_function_privilege('`+role+
+		`', oid, 'EXECUTE')`),
 		"app_outbox_readable app_outbox_text")
 }
 
@@ -75,29 +83,36 @@ func TestARetentionThatMakesNoSenseIsRefused(t *testing.T) {
 	w.equal("published events kept", w.kept(), 5)
 }
 
-// TestMaintenanceTrustsNoOtherSchema puts functions and tables of somebody else's in the way of a caller with rights.
+// TestMaintenanceTrustsNoOtherSchema puts functions and tables of somebody else's in the way of a
+// caller with rights.
 func TestMaintenanceTrustsNoOtherSchema(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`CREATE TABLE caught (what text);
-		CREATE FUNCTION trap() RETURNS text LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.caught VALUES (current_query()); RETURN ''x''; END';
-		CREATE FUNCTION to_char(timestamptz, text) RETURNS text LANGUAGE sql AS 'SELECT public.trap()';
+		CREATE FUNCTION trap() RETURNS text LANGUAGE plpgsql
+		AS 'BEGIN INSERT INTO public.caught VALUES (current_query()); RETURN ''x''; END';
+		CREATE FUNCTION to_char(timestamptz, text) RETURNS text LANGUAGE sql
+		AS 'SELECT public.trap()';
 		CREATE FUNCTION to_char(date, text) RETURNS text LANGUAGE sql AS 'SELECT public.trap()';
-		CREATE FUNCTION format(text, text, text) RETURNS text LANGUAGE sql AS 'SELECT public.trap()';
+		CREATE FUNCTION format(text, text, text) RETURNS text LANGUAGE sql
+		AS 'SELECT public.trap()';
 		CREATE FUNCTION format(text, text[]) RETURNS text LANGUAGE sql AS 'SELECT public.trap()';
 		CREATE FUNCTION quote_ident(text) RETURNS text LANGUAGE sql AS 'SELECT public.trap()'`)
 	tx := w.begin()
 	_, err := tx.Exec(t.Context(), `CREATE TEMP TABLE outbox_meta AS SELECT * FROM outbox_meta;
-		CREATE TEMP TABLE outbox_sent_default AS SELECT * FROM outbox_sent_default; SET LOCAL search_path = pg_temp, public;
+		CREATE TEMP TABLE outbox_sent_default AS SELECT * FROM outbox_sent_default;
+		SET LOCAL search_path = pg_temp, public;
 		SELECT public.outbox_maintain('2 days')`)
 	w.must(err)
 	w.must(tx.Commit(t.Context()))
 	w.equal("functions of others that were called", query[int](w, `SELECT count(*) FROM caught`), 0)
 	w.equal("agreed", query[string](w, `SELECT retention::text FROM public.outbox_meta`), "2 days")
-	w.equal("partitions", query[int](w, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'outbox_sent'::regclass`), 4)
+	w.equal("partitions", query[int](w, `SELECT count(*) FROM pg_inherits
+		WHERE inhparent = 'outbox_sent'::regclass`), 4)
 }
 
-// TestMaintenanceBesideAPublicationForAllTables: change data capture asks for all tables, and PostgreSQL for a replica identity.
+// TestMaintenanceBesideAPublicationForAllTables: change data capture asks for all tables, and
+// PostgreSQL for a replica identity.
 func TestMaintenanceBesideAPublicationForAllTables(t *testing.T) {
 	t.Parallel()
 	for _, with := range []string{"", "WITH (publish_via_partition_root = true)"} {
@@ -122,8 +137,10 @@ func TestEveryTableHasAReplicaIdentity(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
 	w.must(store.Maintain(t.Context()))
-	w.equal("tables without one", query[string](w, `SELECT COALESCE(string_agg(c.relname, ' '), '') FROM pg_class c
-		WHERE c.relnamespace = 'messaging'::regnamespace AND c.relkind IN ('r', 'p') AND c.relreplident <> 'f'
+	w.equal("tables without one", query[string](w, `SELECT COALESCE(string_agg(c.relname, ' '), '')
+		FROM pg_class c
+		WHERE c.relnamespace = 'messaging'::regnamespace AND c.relkind IN ('r', 'p')
+		AND c.relreplident <> 'f'
 		  AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)`), "")
 }
 
@@ -132,7 +149,8 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	relay := w.role()
-	w.exec(`GRANT SELECT, INSERT, UPDATE, DELETE ON outbox, outbox_relay, outbox_shard, outbox_dead TO ` + relay + `;
+	w.exec(`GRANT SELECT, INSERT, UPDATE, DELETE ON outbox, outbox_relay, outbox_shard, outbox_dead
+		TO ` + relay + `;
 		GRANT SELECT, INSERT ON outbox_sent TO ` + relay + `;
 		GRANT SELECT ON SEQUENCE outbox_seq TO ` + relay + `;
 		GRANT EXECUTE ON FUNCTION outbox_maintain TO ` + relay) // as docs/operating.md says
@@ -147,7 +165,8 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 	// With a retention it says each thing that it could not do.
 	_, err = w.as(relay).Exec(t.Context(), `SELECT 1`)
 	w.must(err)
-	w.equal("problems", query[string](&world{T: t, pool: w.as(relay)}, `SELECT problems FROM outbox_maintain('1 day')`),
+	w.equal("problems", query[string](&world{T: t, pool: w.as(relay)}, `SELECT problems
+		FROM outbox_maintain('1 day')`),
 		"agree on a retention: permission denied for table outbox_meta; "+
 			"make a partition for "+w.day(0)+": permission denied for table outbox_sent_default; "+
 			"make a partition for "+w.day(1)+": permission denied for table outbox_sent_default; "+
@@ -157,7 +176,8 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 // day returns a day from today, as the server calls it.
 func (w *world) day(n int) string {
 	w.Helper()
-	return query[string](w, `SELECT to_char((now() AT TIME ZONE 'UTC')::date + $1::integer, 'YYYY-MM-DD')`, n)
+	return query[string](w,
+		`SELECT to_char((now() AT TIME ZONE 'UTC')::date + $1::integer, 'YYYY-MM-DD')`, n)
 }
 
 // TestMaintenanceDoesWhatItCan: one task that fails keeps none of the others from being done.
@@ -177,7 +197,8 @@ func TestMaintenanceDoesWhatItCan(t *testing.T) {
 	w.equal("partitions", w.partitions(), "0 1 2")
 }
 
-// TestAPartitionWhoseNameIsTakenGetsAnother: by somebody else's table, or by a partition that was detached by hand.
+// TestAPartitionWhoseNameIsTakenGetsAnother: by somebody else's table, or by a partition that was
+// detached by hand.
 func TestAPartitionWhoseNameIsTakenGetsAnother(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -187,31 +208,41 @@ func TestAPartitionWhoseNameIsTakenGetsAnother(t *testing.T) {
 	w.must(store.Maintain(t.Context()))
 	w.keepEvents(10)
 	w.equal("published", w.relayAll(store).Published, 10)
-	w.exec(`ALTER TABLE messaging.app_outbox_sent DETACH PARTITION messaging.app_outbox_sent_` + today)
+	w.exec(`ALTER TABLE messaging.app_outbox_sent DETACH PARTITION messaging.app_outbox_sent_` +
+		today)
 	for range 2 {
 		w.must(store.Maintain(t.Context()))
 	}
-	w.equal("partitions", query[string](w, `SELECT string_agg(inhrelid::regclass::text, ' ' ORDER BY inhrelid::regclass::text) FROM pg_inherits
-		WHERE inhparent = 'messaging.app_outbox_sent'::regclass AND inhrelid::regclass::text LIKE '%\_2'`),
+	w.equal("partitions", query[string](w, `SELECT string_agg(inhrelid::regclass::text, ' '
+		ORDER BY inhrelid::regclass::text) FROM pg_inherits
+		WHERE inhparent = 'messaging.app_outbox_sent'::regclass
+		AND inhrelid::regclass::text LIKE '%\_2'`),
 		"messaging.app_outbox_sent_"+today+"_2 messaging.app_outbox_sent_"+tomorrow+"_2")
-	w.equal("rows of the detached one", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_`+today), 10)
+	w.equal("rows of the detached one", query[int](w, `SELECT count(*)
+		FROM messaging.app_outbox_sent_`+today), 10)
 	w.keepEvents(10)
 	w.equal("published", w.relayAll(store).Published, 10)
-	w.equal("kept in the default partition", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 0)
+	w.equal("kept in the default partition", query[int](w, `SELECT count(*)
+		FROM messaging.app_outbox_sent_default`), 0)
 }
 
-// TestPartitionsOfAnOperatorsAreLeftAlone: those for other times than a day, and under names of their own.
+// TestPartitionsOfAnOperatorsAreLeftAlone: those for other times than a day, and under names of
+// their own.
 func TestPartitionsOfAnOperatorsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
-	w.exec(`CREATE TABLE messaging.archive PARTITION OF messaging.app_outbox_sent FOR VALUES FROM (MINVALUE) TO ('2020-01-01 00:00:00+00')`)
-	w.exec(fmt.Sprintf(`CREATE TABLE messaging.wide PARTITION OF messaging.app_outbox_sent FOR VALUES FROM ('%s 00:00:00+00') TO (MAXVALUE)`, w.day(1)))
+	w.exec(`CREATE TABLE messaging.archive PARTITION OF messaging.app_outbox_sent FOR
+		VALUES FROM (MINVALUE) TO ('2020-01-01 00:00:00+00')`)
+	w.exec(fmt.Sprintf(`CREATE TABLE messaging.wide PARTITION OF messaging.app_outbox_sent FOR
+		VALUES FROM ('%s 00:00:00+00') TO (MAXVALUE)`, w.day(1)))
 	w.must(store.Maintain(t.Context()))
 	w.equal("partitions by day", w.partitions(), "0")
-	w.equal("all partitions", query[int](w, `SELECT count(*) FROM pg_inherits WHERE inhparent = 'messaging.app_outbox_sent'::regclass`), 4)
+	w.equal("all partitions", query[int](w, `SELECT count(*) FROM pg_inherits
+		WHERE inhparent = 'messaging.app_outbox_sent'::regclass`), 4)
 }
 
-// TestMaintenanceInAHardenedDatabase: nobody may create in public, sessions have odd settings, DDL of roles is watched.
+// TestMaintenanceInAHardenedDatabase: nobody may create in public, sessions have odd settings, DDL
+// of roles is watched.
 func TestMaintenanceInAHardenedDatabase(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
@@ -231,7 +262,8 @@ func TestMaintenanceInAHardenedDatabase(t *testing.T) {
 	w.equal("partitions", w.partitions(), "0 1 2")
 }
 
-// TestCleaningUpGoesInSmallSteps, so that each fits a short statement_timeout: a call of the function deletes 5,000 rows or drops ten partitions at most.
+// TestCleaningUpGoesInSmallSteps, so that each fits a short statement_timeout: a call of the
+// function deletes 5,000 rows or drops ten partitions at most.
 func TestCleaningUpGoesInSmallSteps(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
@@ -241,22 +273,27 @@ func TestCleaningUpGoesInSmallSteps(t *testing.T) {
 	}
 	var steps []string
 	for more := true; more; {
-		w.must(w.pool.QueryRow(t.Context(), `SELECT more FROM messaging.app_outbox_maintain('1 day')`).Scan(&more))
+		w.must(w.pool.QueryRow(t.Context(), `SELECT more
+			FROM messaging.app_outbox_maintain('1 day')`).Scan(&more))
 		steps = append(steps, fmt.Sprint(w.kept(), "/", strings.Count(w.partitions(), "-")))
 	}
-	w.equal("rows and old partitions left after each call", strings.Join(steps, ", "), "7000/5, 2000/0, 0/0")
+	w.equal("rows and old partitions left after each call", strings.Join(steps, ", "),
+		"7000/5, 2000/0, 0/0")
 }
 
-// TestTheLongestRetentionOfADayCounts: relays of two releases ask for different ones while one replaces the other.
+// TestTheLongestRetentionOfADayCounts: relays of two releases ask for different ones while one
+// replaces the other.
 func TestTheLongestRetentionOfADayCounts(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
 	ask := func(retention string) string {
 		w.exec(`SELECT messaging.app_outbox_maintain($1::text::interval)`, retention)
-		return query[string](w, `SELECT extract(epoch FROM retention)::bigint / 3600 || ' h' FROM messaging.app_outbox_meta`)
+		return query[string](w, `SELECT extract(epoch FROM retention)::bigint / 3600 || ' h'
+			FROM messaging.app_outbox_meta`)
 	}
 	dayPasses := func() {
-		w.exec(`UPDATE messaging.app_outbox_meta SET retention_asked_at = retention_asked_at - interval '25 hours'`)
+		w.exec(`UPDATE messaging.app_outbox_meta
+			SET retention_asked_at = retention_asked_at - interval '25 hours'`)
 	}
 	w.equal("nobody keeps anything", ask("0"), "0 h")
 	w.equal("a longer one counts at once", ask("72 hours"), "72 h")

@@ -23,13 +23,16 @@ type passedOn struct {
 }
 
 func (passedOn) EventType() outbox.EventType {
-	return outbox.EventType{Name: "stray.happened", Version: 1, Topic: "things", Ordering: outbox.OrderingNone}
+	return outbox.EventType{
+		Name: "stray.happened", Version: 1, Topic: "things", Ordering: outbox.OrderingNone,
+	}
 }
 
 func (passedOn) EventKey() string { return "" }
 
-// TestAnUnknownValueOfAnOpenEnumIsPassedOn has a consumer of an older release put what it does not know into
-// an event of its own. Refused there, the message would be delivered for ever, and its key would wait.
+// TestAnUnknownValueOfAnOpenEnumIsPassedOn has a consumer of an older release put what it does not
+// know into an event of its own. Refused there, the message would be delivered for ever, and its
+// key would wait.
 func TestAnUnknownValueOfAnOpenEnumIsPassedOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,5 +51,6 @@ func TestAnUnknownValueOfAnOpenEnumIsPassedOn(t *testing.T) {
 	outcome, err := c.Handle(t.Context(), m)
 	w.must(err)
 	w.equal("outcome", outcome, inbox.Applied)
-	w.equal("what was enqueued", query[string](w, `SELECT convert_from(payload, 'UTF8') FROM outbox`), `{"channel":"kiosk"}`)
+	w.equal("what was enqueued", query[string](w, `SELECT convert_from(payload, 'UTF8')
+		FROM outbox`), `{"channel":"kiosk"}`)
 }

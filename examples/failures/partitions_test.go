@@ -116,7 +116,8 @@ func TestJanitorsDoNotDeadlock(t *testing.T) {
 	w.equal("kept", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), events)
 }
 
-// TestTheRelaysRoleNeedsNoRightToCreateTables works as a role that may change rows, look at the sequence and call the maintenance, and nothing else.
+// TestTheRelaysRoleNeedsNoRightToCreateTables works as a role that may change rows, look at the
+// sequence and call the maintenance, and nothing else.
 func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)

@@ -49,7 +49,9 @@ func (s *failing) Join(ctx context.Context, relay outbox.ID, lease time.Duration
 	return s.MemStore.Join(ctx, relay, lease)
 }
 
-func (s *failing) Renew(ctx context.Context, relay outbox.ID, lease time.Duration) (outbox.Census, error) {
+func (s *failing) Renew(
+	ctx context.Context, relay outbox.ID, lease time.Duration,
+) (outbox.Census, error) {
 	if err := s.err("Renew"); err != nil {
 		return outbox.Census{}, err
 	}
@@ -63,14 +65,18 @@ func (s *failing) Leave(ctx context.Context, relay outbox.ID) error {
 	return s.MemStore.Leave(ctx, relay)
 }
 
-func (s *failing) Read(ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+func (s *failing) Read(
+	ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int,
+) ([]outbox.Message, error) {
 	if err := s.err("Read"); err != nil {
 		return nil, err
 	}
 	return s.MemStore.Read(ctx, r, known, maxBytes)
 }
 
-func (s *failing) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, at []outbox.Position) (int, error) {
+func (s *failing) Published(
+	ctx context.Context, relay outbox.ID, owned []outbox.Ownership, at []outbox.Position,
+) (int, error) {
 	if err := s.err("Published"); err != nil {
 		return 0, err
 	}
@@ -115,10 +121,12 @@ func (l *logbook) count(part string) int { return strings.Count(l.String(), part
 
 func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// TestAnOutageIsTwoLinesInTheLog has one of the relay's tasks fail for ten minutes, while events come.
+// TestAnOutageIsTwoLinesInTheLog has one of the relay's tasks fail for ten minutes, while events
+// come.
 func TestAnOutageIsTwoLinesInTheLog(t *testing.T) {
 	for method, task := range map[string]string{
-		"Read": "reading events", "Published": "settling events", "Listen": "listening for other processes", "Maintain": "maintenance",
+		"Read": "reading events", "Published": "settling events",
+		"Listen": "listening for other processes", "Maintain": "maintenance",
 	} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,7 +134,8 @@ func TestAnOutageIsTwoLinesInTheLog(t *testing.T) {
 				store := &failing{MemStore: memory}
 				w := &world{T: t}
 				var log logbook
-				_, stop := w.run(store, &outboxtest.RecordingPublisher{}, outbox.Config{Logger: log.logger()})
+				_, stop := w.run(store, &outboxtest.RecordingPublisher{},
+					outbox.Config{Logger: log.logger()})
 				w.enqueueInMemory(memory, time.Minute)
 				w.equal("log", log.String(), "")
 				for n := range 2 {
@@ -154,7 +163,8 @@ func (w *world) enqueueInMemory(store *outboxtest.MemStore, d time.Duration) {
 	w.Helper()
 	for n := range int(d / time.Second) {
 		tx := store.Begin()
-		_, err := tx.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: fmt.Sprint("confidential ", n%7), N: int64(n)}})
+		_, err := tx.Enqueue(w.Context(),
+			[]outbox.Event{outboxtest.Event{Entity: fmt.Sprint("confidential ", n%7), N: int64(n)}})
 		w.must(errors.Join(err, tx.Commit()))
 		time.Sleep(time.Second)
 	}
@@ -191,7 +201,8 @@ func TestRunReturnsWhatNoRetryMends(t *testing.T) {
 		store := &failing{MemStore: memory}
 		store.set("Join", fmt.Errorf("%w: the tables are another service's", outbox.ErrUnusable))
 		var log logbook
-		relay, err := outbox.NewRelay(store, &outboxtest.RecordingPublisher{}, outbox.Config{Logger: log.logger()})
+		relay, err := outbox.NewRelay(store, &outboxtest.RecordingPublisher{},
+			outbox.Config{Logger: log.logger()})
 		(&world{T: t}).must(err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -209,8 +220,10 @@ func TestRunReturnsWhatWentWrongWhileDraining(t *testing.T) {
 		lasts time.Duration // how long a publish takes, whatever its context says
 		want  string
 	}{
-		"all goes well":                     {nil, 0, ""},
-		"the shards cannot be given back":   {errors.New("connection refused"), 0, "connection refused"},
+		"all goes well": {nil, 0, ""},
+		"the shards cannot be given back": {
+			errors.New("connection refused"), 0, "connection refused",
+		},
 		"a publish heeds no context":        {nil, time.Hour, "not drained in time"},
 		"a publish ends when its time ends": {nil, 5 * time.Second, ""},
 	} {
@@ -221,17 +234,19 @@ func TestRunReturnsWhatWentWrongWhileDraining(t *testing.T) {
 				store.set("Leave", test.leave)
 				var begun atomic.Int64
 				var log logbook
-				relay, err := outbox.NewRelay(store, publisherFunc(func(context.Context, *outbox.Message) error {
-					begun.Add(1)
-					time.Sleep(test.lasts)
-					return nil
-				}), outbox.Config{Logger: log.logger()})
+				relay, err := outbox.NewRelay(store,
+					publisherFunc(func(context.Context, *outbox.Message) error {
+						begun.Add(1)
+						time.Sleep(test.lasts)
+						return nil
+					}), outbox.Config{Logger: log.logger()})
 				w := &world{T: t}
 				w.must(err)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				err = relay.Run(ctx)
-				if err == nil && test.want != "" || err != nil && (test.want == "" || !strings.Contains(err.Error(), test.want)) {
+				if err == nil && test.want != "" ||
+					err != nil && (test.want == "" || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("Run: got %v, want %q", err, test.want)
 				}
 				w.equal("publishes begun", begun.Load(), 3)

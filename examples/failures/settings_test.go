@@ -15,34 +15,41 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestSettingsOfTheDatabaseChangeNoValue: in text modes a value is read as the server writes it, and settings decide how. Every mode of
-// pgx's publishes, retries, buries, lists, replays and claims what was enqueued, as it was enqueued.
+// TestSettingsOfTheDatabaseChangeNoValue: in text modes a value is read as the server writes it,
+// and settings decide how. Every mode of pgx's publishes, retries, buries, lists, replays and
+// claims what was enqueued, as it was enqueued.
 func TestSettingsOfTheDatabaseChangeNoValue(t *testing.T) {
 	t.Parallel()
-	modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+	modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
+		pgx.QueryExecModeDescribeExec,
 		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol}
 	for _, mode := range modes {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, setting := range [][2]string{
-				{"bytea_output", "escape"}, {"DateStyle", "German, DMY"}, {"IntervalStyle", "sql_standard"}, {"TimeZone", "Asia/Kathmandu"},
-				{"extra_float_digits", "-15"}, {"array_nulls", "off"}, {"quote_all_identifiers", "on"}, {"default_transaction_deferrable", "on"},
+				{"bytea_output", "escape"}, {"DateStyle", "German, DMY"},
+				{"IntervalStyle", "sql_standard"}, {"TimeZone", "Asia/Kathmandu"},
+				{"extra_float_digits", "-15"}, {"array_nulls", "off"},
+				{"quote_all_identifiers", "on"}, {"default_transaction_deferrable", "on"},
 			} {
 				w.setting(setting[0], setting[1])
 			}
-			w.pool = connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+			w.pool = connect(t, w.url,
+				func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
 			w.store = events.NewStore(w.pool)
 			w.roundTrip()
 		})
 	}
 }
 
-// roundTrip takes an event with a hostile key through every method of the store that returns or takes values.
+// roundTrip takes an event with a hostile key through every method of the store that returns or
+// takes values.
 func (w *world) roundTrip() {
 	w.Helper()
 	key := `\x41 \\ é ' "`
-	before := time.UnixMicro(query[int64](w, `SELECT (extract(epoch FROM now()) * 1000000)::bigint`))
+	before := time.UnixMicro(query[int64](w,
+		`SELECT (extract(epoch FROM now()) * 1000000)::bigint`))
 	list := append(manyThings(20), thing(key, 7)) // by COPY
 	w.enqueue(list...)
 	ids := w.enqueue(thing(key, 8))

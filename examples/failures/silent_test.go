@@ -11,11 +11,11 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// The tests in this file have connections fall silent, as a failover behind one address does: what is sent is lost, and
-// no error says so.
+// The tests in this file have connections fall silent, as a failover behind one address does: what
+// is sent is lost, and no error says so.
 
-// silentWorld is a world, and a pool whose connections run through a gateway. It checks each connection before it
-// lends it, which is one more thing that takes for ever.
+// silentWorld is a world, and a pool whose connections run through a gateway. It checks each
+// connection before it lends it, which is one more thing that takes for ever.
 func silentWorld(t *testing.T) (*world, *gateway, *pgxpool.Pool) {
 	t.Helper()
 	w := newWorld(t)
@@ -41,7 +41,8 @@ func TestTheRelayOutlastsConnectionsThatFallSilent(t *testing.T) {
 	w, way, pool := silentWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
 	relay, _ := w.run(events.NewStore(pool), recording, brief())
-	w.eventually("it owns all shards, and listens", func() bool { return relay.Stats().Shards == 16 && relay.Stats().Listening })
+	w.eventually("it owns all shards, and listens",
+		func() bool { return relay.Stats().Shards == 16 && relay.Stats().Listening })
 	for n := range 3 {
 		way.silence()
 		w.enqueue(thing("a", n))
@@ -110,7 +111,8 @@ func TestListeningSaysWhatIsTrue(t *testing.T) {
 		way.swallowNotifications(true)
 		w.eventually(name+": it knows that it hears nothing", func() bool { return !listening() })
 		w.enqueue(thing("a", 1))
-		w.eventually(name+": polling carries on", func() bool { return relay.Stats().Published == 1 })
+		w.eventually(name+": polling carries on",
+			func() bool { return relay.Stats().Published == 1 })
 		way.swallowNotifications(false)
 		w.eventually(name+": it listens again", listening)
 		stop()

@@ -74,7 +74,8 @@ func TestABrokerThatIsDownFor20MinutesCostsNoAttempts(t *testing.T) {
 	})
 }
 
-// TestTheLeaseIsRenewedWhileABatchTakesLonger publishes for several times the lease, while another relay waits for the shards.
+// TestTheLeaseIsRenewedWhileABatchTakesLonger publishes for several times the lease, while another
+// relay waits for the shards.
 func TestTheLeaseIsRenewedWhileABatchTakesLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease, each, n = 30 * time.Second, 5 * time.Second, 24
@@ -98,7 +99,8 @@ func TestTheLeaseIsRenewedWhileABatchTakesLonger(t *testing.T) {
 			t.Errorf("the batch took %v, want several leases of %v", took, lease)
 		}
 		a, b := first.Stats(), second.Stats()
-		w.equal("leases lost, settles lost", fmt.Sprint(a.LeasesLost+b.LeasesLost, a.LostSettles+b.LostSettles), "0 0")
+		w.equal("leases lost, settles lost",
+			fmt.Sprint(a.LeasesLost+b.LeasesLost, a.LostSettles+b.LostSettles), "0 0")
 	})
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// modest refuses to be asked for more than a few events at once, as a statement_timeout and a slow line do.
+// modest refuses to be asked for more than a few events at once, as a statement_timeout and a slow
+// line do.
 type modest struct {
 	*outboxtest.MemStore
 	most    int
@@ -36,14 +37,18 @@ func asked(reads []outbox.ShardRead) (n int) {
 	return n
 }
 
-func (s *modest) Read(ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+func (s *modest) Read(
+	ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int,
+) ([]outbox.Message, error) {
 	if err := s.check(asked(r)); err != nil {
 		return nil, err
 	}
 	return s.MemStore.Read(ctx, r, known, maxBytes)
 }
 
-func (s *modest) ReadDue(ctx context.Context, r []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
+func (s *modest) ReadDue(
+	ctx context.Context, r []outbox.ShardRead, known []int64,
+) ([]outbox.Message, error) {
 	if err := s.check(asked(r)); err != nil {
 		return nil, err
 	}
@@ -61,8 +66,9 @@ func (s *modest) ReadKeys(ctx context.Context, r []outbox.KeyRead) ([]outbox.Mes
 	return s.MemStore.ReadKeys(ctx, r)
 }
 
-// TestReadsThatFailForTheirSizeAreMadeSmaller has reads fail that ask for more than 3 events, of 16 shards; each key's
-// first event is refused once, so that there are due events and resumed keys to read as well.
+// TestReadsThatFailForTheirSizeAreMadeSmaller has reads fail that ask for more than 3 events, of 16
+// shards; each key's first event is refused once, so that there are due events and resumed keys to
+// read as well.
 func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, ids := memory(t, things(60, 10)...)
@@ -70,12 +76,13 @@ func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 		w := &world{T: t}
 		recording := &outboxtest.RecordingPublisher{}
 		c := quick()
-		_, stop := w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-			if m.Attempts == 0 && m.Seq <= 60 {
-				return outboxtest.Refuse
-			}
-			return outboxtest.Deliver
-		}}, c)
+		_, stop := w.run(store, &outboxtest.FaultyPublisher{Next: recording,
+			Decide: func(m *outbox.Message) outboxtest.Fault {
+				if m.Attempts == 0 && m.Seq <= 60 {
+					return outboxtest.Refuse
+				}
+				return outboxtest.Deliver
+			}}, c)
 		time.Sleep(time.Hour)
 		stop()
 		w.once(recording.Messages(), len(ids))
@@ -86,7 +93,8 @@ func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 	})
 }
 
-// TestSettlesThatFailForTheirSizeAreMadeSmaller has a trigger refuse to delete more than ten rows at once.
+// TestSettlesThatFailForTheirSizeAreMadeSmaller has a trigger refuse to delete more than ten rows
+// at once.
 func TestSettlesThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,7 +103,8 @@ func TestSettlesThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 			IF (SELECT count(*) FROM gone) > 10 THEN RAISE EXCEPTION 'too many rows'; END IF;
 			RETURN NULL;
 		END $$`)
-	w.exec(`CREATE TRIGGER refuse_many AFTER DELETE ON outbox REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`)
+	w.exec(`CREATE TRIGGER refuse_many AFTER DELETE ON outbox REFERENCING OLD TABLE
+		AS gone FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`)
 	ids := w.enqueue(manyEntities(1000)...)
 	recording := &outboxtest.RecordingPublisher{}
 	_, stop := w.run(w.store, recording, unhurried())
@@ -113,12 +122,15 @@ func manyEntities(n int) []outbox.Event {
 	return list
 }
 
-// TestAnEventThatCannotBeSettledStandsInNoOthersWay has a trigger refuse two rows whatever they are deleted with.
+// TestAnEventThatCannotBeSettledStandsInNoOthersWay has a trigger refuse two rows whatever they are
+// deleted with.
 func TestAnEventThatCannotBeSettledStandsInNoOthersWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`)
-	w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON outbox FOR EACH ROW WHEN (OLD.key LIKE 'stuck%') EXECUTE FUNCTION refuse()`)
+	w.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+		AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`)
+	w.exec(`CREATE TRIGGER refuse BEFORE DELETE
+		ON outbox FOR EACH ROW WHEN (OLD.key LIKE 'stuck%') EXECUTE FUNCTION refuse()`)
 	recording := &outboxtest.RecordingPublisher{}
 	relay, stop := w.run(w.store, recording, unhurried())
 	n := 0

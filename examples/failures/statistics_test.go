@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events/outboxdb"
 )
 
-// TestNoQueryReadsMoreForWhatTheStatisticsSay takes every query of a store to full tables, whose statistics are those of another moment.
+// TestNoQueryReadsMoreForWhatTheStatisticsSay takes every query of a store to full tables, whose
+// statistics are those of another moment.
 func TestNoQueryReadsMoreForWhatTheStatisticsSay(t *testing.T) {
 	t.Parallel()
 	const rows = 60_000
@@ -38,21 +39,25 @@ func TestNoQueryReadsMoreForWhatTheStatisticsSay(t *testing.T) {
 			w.fillTables(rows)
 			w.exec(`UPDATE outbox SET available_at = NULL, causation_id = NULL`)
 			w.exec(`VACUUM ANALYZE`)
-			w.exec(`UPDATE outbox SET available_at = now() + interval '1 hour', causation_id = gen_random_uuid() WHERE seq % 3 = 0`)
+			w.exec(`UPDATE outbox SET available_at = now() + interval '1 hour',
+				causation_id = gen_random_uuid() WHERE seq % 3 = 0`)
 		},
 		"analysed when one event had caused everything": func(w *world) {
 			w.fillTables(rows)
-			w.exec(`UPDATE outbox SET causation_id = '00000000-0000-4000-8000-000000000009', available_at = now() + interval '1 hour'`)
+			w.exec(`UPDATE outbox SET causation_id = '00000000-0000-4000-8000-000000000009',
+				available_at = now() + interval '1 hour'`)
 			w.exec(`VACUUM ANALYZE`)
 		},
 	} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.exec(`ALTER TABLE outbox SET (autovacuum_enabled = off); ALTER TABLE outbox_dead SET (autovacuum_enabled = off);
+			w.exec(`ALTER TABLE outbox SET (autovacuum_enabled = off);
+				ALTER TABLE outbox_dead SET (autovacuum_enabled = off);
 				ALTER TABLE inbox SET (autovacuum_enabled = off)`)
 			w.exec(`INSERT INTO outbox_relay VALUES ('` + relayID + `', now() + interval '1 hour');
-				INSERT INTO outbox_shard (shard, relay, fence) SELECT i, '` + relayID + `', 1 FROM generate_series(0, 15) AS i`)
+				INSERT INTO outbox_shard (shard, relay, fence) SELECT i, '` + relayID +
+				`', 1 FROM generate_series(0, 15) AS i`)
 			fill(w)
 			w.explainAll()
 		})
@@ -63,9 +68,11 @@ func TestNoQueryReadsMoreForWhatTheStatisticsSay(t *testing.T) {
 func (w *world) fillTables(rows int) {
 	w.Helper()
 	w.insert(rows, 100)
-	w.exec(`UPDATE outbox SET available_at = now() + interval '1 hour', causation_id = gen_random_uuid() WHERE seq % 3 = 0`)
+	w.exec(`UPDATE outbox SET available_at = now() + interval '1 hour',
+		causation_id = gen_random_uuid() WHERE seq % 3 = 0`)
 	w.insertDead(rows)
-	w.exec(`INSERT INTO inbox SELECT 'witness', gen_random_uuid() FROM generate_series(1, $1::integer) ON CONFLICT DO NOTHING`, rows)
+	w.exec(`INSERT INTO inbox SELECT 'witness', gen_random_uuid()
+		FROM generate_series(1, $1::integer) ON CONFLICT DO NOTHING`, rows)
 }
 
 const (
@@ -74,36 +81,48 @@ const (
 	someName = "thing.happened"
 )
 
-// arguments are values for the parameters of all queries, by their names. Lists of events are of twenty.
+// arguments are values for the parameters of all queries, by their names. Lists of events are of
+// twenty.
 func (w *world) arguments() map[string]any {
-	seqs := query[[]int64](w, `SELECT array_agg(seq) FROM (SELECT seq FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
-	ids := query[[]pgtype.UUID](w, `SELECT array_agg(id) FROM (SELECT id FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
-	dead := query[[]string](w, `SELECT array_agg(id::text) FROM (SELECT id FROM outbox_dead ORDER BY id LIMIT 20 OFFSET 3000) AS s`)
+	seqs := query[[]int64](w, `SELECT array_agg(seq)
+		FROM (SELECT seq FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
+	ids := query[[]pgtype.UUID](w, `SELECT array_agg(id)
+		FROM (SELECT id FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
+	dead := query[[]string](w, `SELECT array_agg(id::text)
+		FROM (SELECT id FROM outbox_dead ORDER BY id LIMIT 20 OFFSET 3000) AS s`)
 	last := seqs[len(seqs)-1]
 	var shards, limits, attempts []int32
 	var fences, zeros, firsts, lasts, delays []int64
 	var keys, texts []string
 	var no []bool
 	for i := range int32(20) {
-		attempts, delays, texts, no = append(attempts, 1), append(delays, 1000), append(texts, "no"), append(no, false)
+		attempts, delays, texts, no = append(attempts, 1), append(delays, 1000),
+			append(texts, "no"), append(no, false)
 		if i < 16 {
 			shards, limits, fences = append(shards, i), append(limits, 20), append(fences, 1)
-			zeros, firsts, lasts, keys = append(zeros, 0), append(firsts, seqs[0]), append(lasts, last), append(keys, fmt.Sprint("key ", i))
+			zeros, firsts, lasts, keys = append(zeros, 0), append(firsts, seqs[0]),
+				append(lasts, last), append(keys, fmt.Sprint("key ", i))
 		}
 	}
 	relay, some := pgtype.UUID{Valid: true}, pgtype.UUID{Valid: true}
 	w.must(relay.Scan(relayID))
 	w.must(some.Scan(someID))
 	return map[string]any{
-		"Shard": int32(1), "ID": some, "Type": someName, "Version": int32(1), "Topic": "things", "Key": "key 1", "Payload": []byte("{}"),
+		"Shard": int32(1), "ID": some, "Type": someName, "Version": int32(1), "Topic": "things",
+		"Key": "key 1", "Payload": []byte("{}"),
 		"ContentType": "", "Headers": []byte("{}"), "CausationID": some,
-		"Relay": relay, "LeaseUs": int64(1e9), "Held": []int32{}, "Count": int32(20), "Shards": shards, "Fences": fences,
-		"OwnedShards": shards, "OwnedFences": fences, "MaxBytes": int64(1 << 20), "Afters": zeros, "Limits": limits, "Known": seqs,
-		"Keys": keys, "Froms": firsts, "Tos": lasts, "Seqs": seqs, "Ids": ids, "Attempts": attempts, "Begun": no, "DelaysUs": delays, "Errors": texts,
-		"Consumer": "witness", "EventID": some, "Service": "outboxgen/conformance", "Channel": "outbox", "Message": "",
+		"Relay": relay, "LeaseUs": int64(1e9), "Held": []int32{}, "Count": int32(20),
+		"Shards": shards, "Fences": fences,
+		"OwnedShards": shards, "OwnedFences": fences, "MaxBytes": int64(1 << 20), "Afters": zeros,
+		"Limits": limits, "Known": seqs,
+		"Keys": keys, "Froms": firsts, "Tos": lasts, "Seqs": seqs, "Ids": ids, "Attempts": attempts,
+		"Begun": no, "DelaysUs": delays, "Errors": texts,
+		"Consumer": "witness", "EventID": some, "Service": "outboxgen/conformance",
+		"Channel": "outbox", "Message": "",
 		"InsertRelay.Relay": some, // one that is not there yet
 		// Those of queries with one parameter, by the query.
-		"CountBacklog": int32(1000), "DiscardDead": dead, "InsertShards": int32(16), "CheckRelay": relay, "LeaveRelay": relay, "ListDead": int32(20),
+		"CountBacklog": int32(1000), "DiscardDead": dead, "InsertShards": int32(16),
+		"CheckRelay": relay, "LeaveRelay": relay, "ListDead": int32(20),
 		"Maintain": int64(0), "RedispatchCaused": some, "ReplayDead": dead,
 	}
 }
@@ -129,7 +148,8 @@ func (w *world) explainAll() {
 			reflect.ValueOf(outboxdb.New(e)).Method(i).Call(in)
 			explained++
 			if most := mostPages(method.Name); e.pages > most {
-				w.Errorf("%s, %s: it touches %d pages, want %d at most\n%s", method.Name, mode, e.pages, most, e.plan)
+				w.Errorf("%s, %s: it touches %d pages, want %d at most\n%s", method.Name, mode,
+					e.pages, most, e.plan)
 			}
 		}
 	}
@@ -138,14 +158,16 @@ func (w *world) explainAll() {
 	}
 }
 
-// mostPages bounds what a query may touch: for each event the page of its row and a step or two down each index.
+// mostPages bounds what a query may touch: for each event the page of its row and a step or two
+// down each index.
 func mostPages(name string) int {
 	switch name {
 	case "ReadShards", "ReadLarge", "ReadDue", "ReadKeys":
 		return 16 * (20 + 5) * 2
 	case "CountBacklog":
 		return 2 * (1000 + 50)
-	case "RetryEvents", "DeleteEvents", "MoveEventsToSent", "MoveEventsToDead", "ReplayDead", "DiscardDead", "ListDead":
+	case "RetryEvents", "DeleteEvents", "MoveEventsToSent", "MoveEventsToDead", "ReplayDead",
+		"DiscardDead", "ListDead":
 		return 20*20 + 100
 	case "Maintain":
 		return 400 // of the catalogue
@@ -176,7 +198,8 @@ func (w *world) argument(values map[string]any, method string, kind reflect.Type
 	return params
 }
 
-// explainer is a database that explains a statement instead of returning its rows, planned as the store has it planned.
+// explainer is a database that explains a statement instead of returning its rows, planned as the
+// store has it planned.
 type explainer struct {
 	*world
 	query, mode string
@@ -199,7 +222,9 @@ func (e *explainer) QueryRow(_ context.Context, sql string, args ...any) pgx.Row
 	return noRow{}
 }
 
-func (e *explainer) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
+func (e *explainer) CopyFrom(
+	context.Context, pgx.Identifier, []string, pgx.CopyFromSource,
+) (int64, error) {
 	return 0, pgx.ErrNoRows
 }
 
@@ -207,8 +232,9 @@ type noRow struct{}
 
 func (noRow) Scan(...any) error { return pgx.ErrNoRows }
 
-// explain runs the statement as a prepared one, and takes back what it did. In callers' transactions and by QueryRow, nothing is said to
-// the planner, and the mode is whatever a pool's statements come to.
+// explain runs the statement as a prepared one, and takes back what it did. In callers'
+// transactions and by QueryRow, nothing is said to the planner, and the mode is whatever a pool's
+// statements come to.
 func (e *explainer) explain(planned, sql string, args []any) {
 	e.Helper()
 	tx := e.begin()
@@ -225,12 +251,15 @@ func (e *explainer) explain(planned, sql string, args []any) {
 	if len(args) > 0 {
 		execute = "q(" + strings.Join(literals, ", ") + ")"
 	}
-	for _, statement := range []string{"SET LOCAL plan_cache_mode = " + e.mode, planned, "PREPARE q AS " + sql} {
+	for _, statement := range []string{
+		"SET LOCAL plan_cache_mode = " + e.mode, planned, "PREPARE q AS " + sql,
+	} {
 		_, err := tx.Exec(e.Context(), statement)
 		e.must(err)
 	}
 	var text []byte
-	err := tx.QueryRow(e.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE "+execute).Scan(&text)
+	err := tx.QueryRow(e.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE "+
+		execute).Scan(&text)
 	if err != nil {
 		e.Fatalf("%s: %v", e.query, err)
 	}

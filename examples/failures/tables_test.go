@@ -28,7 +28,8 @@ func (w *world) refuses(store outbox.Store, words ...string) {
 	w.equal("published", len(recording.Messages()), 0)
 }
 
-// TestAnotherServicesTablesAreRefused: two services share a database by mistake, and the migration of one was not applied.
+// TestAnotherServicesTablesAreRefused: two services share a database by mistake, and the migration
+// of one was not applied.
 func TestAnotherServicesTablesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := &world{T: t, url: postgresenv.New(t).URL}
@@ -63,13 +64,25 @@ func TestWhatTheRelayTakesForGrantedIsChecked(t *testing.T) {
 		sql   string
 		words []string
 	}{
-		"a sequence that caches":     {`ALTER SEQUENCE outbox_seq CACHE 20`, []string{"outbox_seq", "CACHE 1"}},
-		"a sequence that goes down":  {`ALTER SEQUENCE outbox_seq INCREMENT BY -1 MINVALUE -100 START 10`, []string{"outbox_seq", "INCREMENT BY 1"}},
-		"a sequence that goes round": {`ALTER SEQUENCE outbox_seq CYCLE`, []string{"outbox_seq", "NO CYCLE"}},
-		"relays that are logged":     {`ALTER TABLE outbox_relay SET LOGGED`, []string{"outbox_relay", "SET UNLOGGED"}},
-		"no row of the service's":    {`DELETE FROM outbox_meta`, []string{"outbox_meta", "insert it again"}},
-		"read-only transactions":     {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`, []string{"read-only"}},
-		"another client_encoding":    {`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`, []string{"client_encoding is LATIN1"}},
+		"a sequence that caches": {
+			`ALTER SEQUENCE outbox_seq CACHE 20`, []string{"outbox_seq", "CACHE 1"},
+		},
+		"a sequence that goes down": {`ALTER SEQUENCE outbox_seq INCREMENT BY -1 MINVALUE -100
+			START 10`, []string{"outbox_seq", "INCREMENT BY 1"}},
+		"a sequence that goes round": {
+			`ALTER SEQUENCE outbox_seq CYCLE`, []string{"outbox_seq", "NO CYCLE"},
+		},
+		"relays that are logged": {`ALTER TABLE outbox_relay
+			SET LOGGED`, []string{"outbox_relay", "SET UNLOGGED"}},
+		"no row of the service's": {`DELETE
+			FROM outbox_meta`, []string{"outbox_meta", "insert it again"}},
+		"read-only transactions": {
+			`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',
+				current_database()); END $$`, []string{"read-only"},
+		},
+		"another client_encoding": {`DO $$ BEGIN EXECUTE
+			format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`,
+			[]string{"client_encoding is LATIN1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,10 +99,12 @@ func TestADatabaseOfAnotherEncodingIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	name := query[string](w, `SELECT current_database()`) + "_latin1"
-	w.exec(`CREATE DATABASE "` + name + `" TEMPLATE template0 ENCODING LATIN1 LC_COLLATE 'C' LC_CTYPE 'C'`)
+	w.exec(`CREATE DATABASE "` + name +
+		`" TEMPLATE template0 ENCODING LATIN1 LC_COLLATE 'C' LC_CTYPE 'C'`)
 	server := w.pool
 	w.Cleanup(func() {
-		_, err := server.Exec(context.WithoutCancel(t.Context()), `DROP DATABASE "`+name+`" WITH (FORCE)`)
+		_, err := server.Exec(context.WithoutCancel(t.Context()),
+			`DROP DATABASE "`+name+`" WITH (FORCE)`)
 		w.must(err)
 	})
 	w.pool = connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.Database = name })
@@ -97,12 +112,14 @@ func TestADatabaseOfAnotherEncodingIsRefused(t *testing.T) {
 	w.refuses(events.NewStore(w.pool), "encoding is LATIN1")
 }
 
-// TestRowLevelSecurity: without a policy it hides every row, and PostgreSQL says nothing. With one, all works.
+// TestRowLevelSecurity: without a policy it hides every row, and PostgreSQL says nothing. With one,
+// all works.
 func TestRowLevelSecurity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	relay := w.role()
-	w.exec(`GRANT ALL ON ALL TABLES IN SCHEMA public TO ` + relay + `; GRANT SELECT ON SEQUENCE outbox_seq TO ` + relay + `;
+	w.exec(`GRANT ALL ON ALL TABLES IN SCHEMA public TO ` + relay + `;
+		GRANT SELECT ON SEQUENCE outbox_seq TO ` + relay + `;
 		GRANT EXECUTE ON FUNCTION outbox_maintain TO ` + relay)
 	tables := []string{"outbox", "outbox_dead", "outbox_relay", "outbox_shard"}
 	store := events.NewStore(w.as(relay))
@@ -112,7 +129,8 @@ func TestRowLevelSecurity(t *testing.T) {
 		w.refuses(store, `row-level security hides every row of "`+table+`"`, relay)
 		w.exec(`CREATE POLICY looking ON ` + table + ` FOR SELECT TO ` + relay + ` USING (true)`)
 		w.refuses(store, `row-level security hides every row of "`+table+`"`, relay)
-		w.exec(`CREATE POLICY relaying ON ` + table + ` TO ` + relay + ` USING (true) WITH CHECK (true)`)
+		w.exec(`CREATE POLICY relaying
+			ON ` + table + ` TO ` + relay + ` USING (true) WITH CHECK (true)`)
 	}
 	w.equal("published", w.relayAll(store).Published, 5)
 	w.must(store.Maintain(t.Context()))
@@ -146,16 +164,21 @@ func TestTheTableRefusesARowThatCouldNotBeRead(t *testing.T) {
 		{"headers", `'"secret"'`, "outbox_headers_are_strings"},
 		{"headers", `'null'`, "outbox_headers_are_strings"},
 	} {
-		_, err := w.pool.Exec(t.Context(), fmt.Sprintf(`UPDATE outbox SET %s = %s`, c.column, c.value))
+		_, err := w.pool.Exec(t.Context(), fmt.Sprintf(`UPDATE outbox
+			SET %s = %s`, c.column, c.value))
 		if !isCode(err, "23514") || strings.Contains(fmt.Sprintf("%+v", err), "secret") {
-			t.Errorf("%s = %s: got error %v, want a check violation that does not show the row", c.column, c.value, err)
+			t.Errorf("%s = %s: got error %v, want a check violation that does not show the row",
+				c.column, c.value, err)
 		}
 		w.wants(err, c.rule)
 	}
-	_, err := w.pool.Exec(t.Context(), `INSERT INTO outbox (seq, shard, id, type, version, topic, key, payload, content_type)
-		OVERRIDING SYSTEM VALUE VALUES (0, 0, gen_random_uuid(), 'thing.happened', 1, 'things', '', '', '')`)
+	_, err := w.pool.Exec(t.Context(),
+		`INSERT INTO outbox (seq, shard, id, type, version, topic, key, payload, content_type)
+		OVERRIDING SYSTEM VALUE
+		VALUES (0, 0, gen_random_uuid(), 'thing.happened', 1, 'things', '', '', '')`)
 	w.wants(err, "outbox_seq_is_positive")
-	w.exec(`UPDATE outbox SET headers = '{}', key = repeat('x', 1024), type = 'thing_2.has.happened', attempts = 2147483647`)
+	w.exec(`UPDATE outbox SET headers = '{}', key = repeat('x', 1024),
+		type = 'thing_2.has.happened', attempts = 2147483647`)
 	w.exec(`UPDATE outbox SET headers = '{"a": "b", "c": ""}'`)
 	w.equal("published", w.relayAll(w.store).Published, 1)
 }
@@ -164,8 +187,10 @@ func TestTheTableRefusesARowThatCouldNotBeRead(t *testing.T) {
 func TestAReplayIsCheckedToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const insert = `INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload, content_type, headers, attempts, last_error, created_at)
-		VALUES ($1, 0, 1, 'thing.happened', 1, 'things', '', '{}', 'application/json', $2, 3, 'no', now())`
+	const insert = `INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload,
+		content_type, headers, attempts, last_error, created_at)
+		VALUES ($1, 0, 1, 'thing.happened', 1, 'things', '', '{}', 'application/json', $2, 3,
+		'no', now())`
 	good, bad := outbox.ID{1}, outbox.ID{2}
 	w.exec(insert, good.String(), `{"a": "b"}`)
 	w.exec(insert, bad.String(), `{"a": 7}`)
@@ -183,10 +208,12 @@ func TestTheStatusShowsAnyPayload(t *testing.T) {
 	w := newWorld(t)
 	app := w.role()
 	w.insert(4, 10)
-	w.exec(`UPDATE outbox SET payload = CASE seq WHEN 1 THEN '\xff00' WHEN 2 THEN '\xc3a9' WHEN 3 THEN '' ELSE '\xeda080' END::bytea`)
+	w.exec(`UPDATE outbox SET payload = CASE seq WHEN 1 THEN '\xff00' WHEN 2 THEN '\xc3a9' WHEN
+		3 THEN '' ELSE '\xeda080' END::bytea`)
 	w.exec(`GRANT SELECT ON outbox_status TO ` + app)
 	w.equal("payloads", query[string](&world{T: t, pool: w.as(app)},
-		`SELECT string_agg(payload, '|' ORDER BY payload COLLATE "C") FROM outbox_status`), `|\355\240\200|\377\000|é`)
+		`SELECT string_agg(payload, '|' ORDER BY payload COLLATE "C") FROM outbox_status`),
+		`|\355\240\200|\377\000|é`)
 }
 
 // TestTheDownMigrationLeavesNothing but what others may use.
@@ -199,6 +226,7 @@ func TestTheDownMigrationLeavesNothing(t *testing.T) {
 	w.must(err)
 	_, down, _ := strings.Cut(string(text), "-- +goose Down")
 	w.exec(down)
-	w.equal("left in the schema", query[int](w, `SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = 'messaging'::regnamespace)
+	w.equal("left in the schema", query[int](w, `SELECT (SELECT count(*) FROM pg_class
+		WHERE relnamespace = 'messaging'::regnamespace)
 		+ (SELECT count(*) FROM pg_proc WHERE pronamespace = 'messaging'::regnamespace)`), 0)
 }

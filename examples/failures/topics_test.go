@@ -91,7 +91,8 @@ type broker struct {
 func newBroker() *broker {
 	return &broker{
 		hangs: map[string]bool{}, takes: map[string]time.Duration{}, tried: map[string]int{},
-		under: map[string]int{}, charged: map[string]int{}, most: map[string]int{}, arrived: map[string]int{},
+		under: map[string]int{}, charged: map[string]int{}, most: map[string]int{},
+		arrived: map[string]int{},
 	}
 }
 
@@ -136,13 +137,16 @@ func (b *broker) Publish(ctx context.Context, m *outbox.Message) error {
 }
 
 // simulate runs a relay with the settings of production on a simulated clock.
-func simulate(t *testing.T, p outbox.Publisher, test func(*world, *outboxtest.MemStore, *outbox.Relay)) {
+func simulate(
+	t *testing.T, p outbox.Publisher, test func(*world, *outboxtest.MemStore, *outbox.Relay),
+) {
 	t.Helper()
 	simulateWith(t, outbox.Config{Logger: silent()}, p, test)
 }
 
 func simulateWith(
-	t *testing.T, c outbox.Config, p outbox.Publisher, test func(*world, *outboxtest.MemStore, *outbox.Relay),
+	t *testing.T, c outbox.Config, p outbox.Publisher, test func(*world, *outboxtest.MemStore,
+		*outbox.Relay),
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,8 +157,8 @@ func simulateWith(
 	})
 }
 
-// TestOpenIsTrueAsLongAsATopicCannotBeReached has few events pending, so that mostly none is at hand to try
-// the topic with.
+// TestOpenIsTrueAsLongAsATopicCannotBeReached has few events pending, so that mostly none is at
+// hand to try the topic with.
 func TestOpenIsTrueAsLongAsATopicCannotBeReached(t *testing.T) {
 	for _, pending := range []int{1, 2, 20} {
 		var tries atomic.Int64
@@ -179,7 +183,8 @@ func TestOpenIsTrueAsLongAsATopicCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried: an operator discards the events of a mistyped topic.
+// TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried: an operator discards the events of a
+// mistyped topic.
 func TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried(t *testing.T) {
 	var log records
 	synctest.Test(t, func(t *testing.T) {
@@ -200,14 +205,16 @@ func TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried(t *testing.T) {
 	}
 }
 
-// TestATopicThatDoesNotAnswerDelaysNoOther: a relay of 64 workers with 10 s for a publish meets topics that hang
-// from the beginning, or only once they hold all workers.
+// TestATopicThatDoesNotAnswerDelaysNoOther: a relay of 64 workers with 10 s for a publish meets
+// topics that hang from the beginning, or only once they hold all workers.
 func TestATopicThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	bad := make([]string, 100)
 	for i := range bad {
 		bad[i] = fmt.Sprint("bad ", i)
 	}
-	for name, topics := range map[string][]string{"one": bad[:1], "five": bad[:5], "a hundred": bad} {
+	for name, topics := range map[string][]string{
+		"one": bad[:1], "five": bad[:5], "a hundred": bad,
+	} {
 		t.Run(name, func(t *testing.T) {
 			for _, later := range []bool{false, true} {
 				b := newBroker()
@@ -239,16 +246,20 @@ func TestATopicThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 					}
 					time.Sleep(time.Minute)
 					w.equal("left", len(store.Pending()), 0)
-					w.equal("attempts charged, dead letters, Open", fmt.Sprint(b.of(b.charged, "any"), relay.Stats().Dead, relay.Stats().Open), "0 0 false")
+					w.equal("attempts charged, dead letters, Open", fmt.Sprint(b.of(b.charged,
+						"any"), relay.Stats().Dead, relay.Stats().Open), "0 0 false")
 				})
 			}
 		})
 	}
 }
 
-// TestATopicThatAnswersMayUseAllWorkers, however slow it is, and one that does not has a share of them.
+// TestATopicThatAnswersMayUseAllWorkers, however slow it is, and one that does not has a share of
+// them.
 func TestATopicThatAnswersMayUseAllWorkers(t *testing.T) {
-	for _, takes := range []time.Duration{time.Millisecond, 300 * time.Millisecond, 4 * time.Second} {
+	for _, takes := range []time.Duration{
+		time.Millisecond, 300 * time.Millisecond, 4 * time.Second,
+	} {
 		b := newBroker()
 		b.takes["slow"] = takes
 		simulate(t, b, func(w *world, store *outboxtest.MemStore, relay *outbox.Relay) {
@@ -309,8 +320,8 @@ func TestAPublisherThatIgnoresItsContextDelaysNoOtherTopic(t *testing.T) {
 	})
 }
 
-// TestAnEventThatGetsNoAnswerAlone makes the broker hang, while others of its topic get through: its attempts
-// are charged, and it is a dead letter in the end. It holds back nothing but its key.
+// TestAnEventThatGetsNoAnswerAlone makes the broker hang, while others of its topic get through:
+// its attempts are charged, and it is a dead letter in the end. It holds back nothing but its key.
 func TestAnEventThatGetsNoAnswerAlone(t *testing.T) {
 	b := newBroker()
 	simulate(t, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
@@ -336,7 +347,9 @@ func TestABreakerIsLoggedOnceWhenItOpensAndOnceWhenItCloses(t *testing.T) {
 	var down atomic.Bool
 	b := newBroker()
 	down.Store(true)
-	simulateWith(t, outbox.Config{Logger: log.logger()}, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+	simulateWith(t, outbox.Config{
+		Logger: log.logger(),
+	}, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
 		if m.Topic == "down" && down.Load() {
 			return outbox.Unreachable(errors.New("connection refused"))
 		}
@@ -344,10 +357,12 @@ func TestABreakerIsLoggedOnceWhenItOpensAndOnceWhenItCloses(t *testing.T) {
 	}), func(w *world, store *outboxtest.MemStore, relay *outbox.Relay) {
 		commit(w.T, store, abouts(1000, "down", "up")...)
 		time.Sleep(10 * time.Minute)
-		w.equal("lines", fmt.Sprint(log.with("level=WARN"), log.with(`topic=down error="connection refused"`)), "1 1")
+		w.equal("lines", fmt.Sprint(log.with("level=WARN"),
+			log.with(`topic=down error="connection refused"`)), "1 1")
 		down.Store(false)
 		time.Sleep(time.Minute)
-		w.equal("lines when it is over", fmt.Sprint(log.with("level=WARN"), log.with("level=INFO"), log.with("reached again")), "1 1 1")
+		w.equal("lines when it is over", fmt.Sprint(log.with("level=WARN"), log.with("level=INFO"),
+			log.with("reached again")), "1 1 1")
 		w.equal("left", len(store.Pending()), 0)
 	})
 }
@@ -356,7 +371,9 @@ func TestABreakerIsLoggedOnceWhenItOpensAndOnceWhenItCloses(t *testing.T) {
 func TestAPublisherThatHasGivenUpForGoodIsLoggedOnce(t *testing.T) {
 	var log records
 	var closed atomic.Bool
-	simulateWith(t, outbox.Config{Logger: log.logger()}, publisherFunc(func(context.Context, *outbox.Message) error {
+	simulateWith(t, outbox.Config{
+		Logger: log.logger(),
+	}, publisherFunc(func(context.Context, *outbox.Message) error {
 		if closed.Load() {
 			return outbox.Unreachable(fmt.Errorf("closed for good: %w", outbox.ErrPublisherClosed))
 		}

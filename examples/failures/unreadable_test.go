@@ -9,8 +9,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestARowThatIsNoEventBecomesADeadLetter has a hand, or another program, spoil rows; constraints that might have kept
-// them out are dropped before.
+// TestARowThatIsNoEventBecomesADeadLetter has a hand, or another program, spoil rows; constraints
+// that might have kept them out are dropped before.
 func TestARowThatIsNoEventBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]string{
@@ -35,8 +35,10 @@ func TestARowThatIsNoEventBecomesADeadLetter(t *testing.T) {
 						EXECUTE format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I', c.at, c.conname);
 					END LOOP;
 				END $$`)
-			ids := w.enqueue(thing("a", 1), thing("a", 2), thing("a", 3), events.StrayHappenedV1{N: 1}, thing("b", 1), thing("c", 1))
-			w.exec(`UPDATE outbox SET `+spoil+` WHERE id = $1 OR id = $2`, ids[0].String(), ids[3].String())
+			ids := w.enqueue(thing("a", 1), thing("a", 2), thing("a", 3),
+				events.StrayHappenedV1{N: 1}, thing("b", 1), thing("c", 1))
+			w.exec(`UPDATE outbox SET `+spoil+` WHERE id = $1 OR id = $2`, ids[0].String(),
+				ids[3].String())
 			recording := &outboxtest.RecordingPublisher{}
 			_, stop := w.run(w.store, recording, quick())
 			messages := w.published(recording, 4)

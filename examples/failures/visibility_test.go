@@ -38,7 +38,8 @@ func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
 	}
 }
 
-// commitBehind commits an event once the naive reader has seen one with a higher number. It returns how many it has committed.
+// commitBehind commits an event once the naive reader has seen one with a higher number. It returns
+// how many it has committed.
 func (w *world) commitBehind(last *atomic.Int64) int {
 	w.Helper()
 	late := w.begin()
@@ -51,12 +52,14 @@ func (w *world) commitBehind(last *atomic.Int64) int {
 	return 2
 }
 
-// naiveCursor reads behind the highest number seen, until the function is called: then it returns how many events it has seen.
+// naiveCursor reads behind the highest number seen, until the function is called: then it returns
+// how many events it has seen.
 func (w *world) naiveCursor() (end func() int, last *atomic.Int64) {
 	seen := 0
 	last = new(atomic.Int64)
 	read := func() {
-		rows, err := w.pool.Query(w.Context(), `SELECT seq FROM outbox WHERE seq > $1 ORDER BY seq`, last.Load())
+		rows, err := w.pool.Query(w.Context(), `SELECT seq FROM outbox WHERE seq > $1
+			ORDER BY seq`, last.Load())
 		w.must(err)
 		seqs, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		w.must(err)

@@ -22,7 +22,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// patience ends a test that hangs. It is no measure of anything: what has to happen may take long on a busy machine.
+// patience ends a test that hangs. It is no measure of anything: what has to happen may take long
+// on a busy machine.
 const patience = 3 * time.Minute
 
 // world is a database of the test's own with the tables of the plain catalogue.
@@ -137,7 +138,8 @@ func (w *world) enqueue(list ...outbox.Event) []outbox.ID {
 
 func (w *world) pending() int { return query[int](w, `SELECT count(*) FROM outbox`) }
 
-// quick is a relay's configuration for tests: everything happens soon, and no lease ends while the machine is busy with something else.
+// quick is a relay's configuration for tests: everything happens soon, and no lease ends while the
+// machine is busy with something else.
 func quick() outbox.Config {
 	return outbox.Config{
 		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,

@@ -32,8 +32,8 @@ const (
 	patience = 60 * time.Second
 )
 
-// TestReadersOfBothFirstThenTheWriter is the first of the right ways: nobody writes a version before
-// every reader knows it, and the old reader goes before the writer comes.
+// TestReadersOfBothFirstThenTheWriter is the first of the right ways: nobody writes a version
+// before every reader knows it, and the old reader goes before the writer comes.
 func TestReadersOfBothFirstThenTheWriter(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -47,8 +47,8 @@ func TestReadersOfBothFirstThenTheWriter(t *testing.T) {
 	s.expectOneInvoiceEach()
 }
 
-// TestTheWriterEnqueuesBothWhileReadersMove is the other right way: writers that enqueue both versions
-// under one id, beside one that is not there yet, and readers of both releases.
+// TestTheWriterEnqueuesBothWhileReadersMove is the other right way: writers that enqueue both
+// versions under one id, beside one that is not there yet, and readers of both releases.
 func TestTheWriterEnqueuesBothWhileReadersMove(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -61,8 +61,8 @@ func TestTheWriterEnqueuesBothWhileReadersMove(t *testing.T) {
 	s.expectOneInvoiceEach()
 }
 
-// TestAReaderThatNeverMovesTakesTheOtherVersionForADuplicate has both versions enqueued for a reader
-// that knows one: nothing is left of the other.
+// TestAReaderThatNeverMovesTakesTheOtherVersionForADuplicate has both versions enqueued for a
+// reader that knows one: nothing is left of the other.
 func TestAReaderThatNeverMovesTakesTheOtherVersionForADuplicate(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -81,7 +81,8 @@ func TestAWriterThatMovesTooSoonWaitsForAReader(t *testing.T) {
 	s := open(t)
 	oldReader := s.subscribe(s.oldReader())
 	s.place(orders, s.writeNew)
-	s.eventually("all were handed back", func() bool { return oldReader.Stats().UnknownVersion >= orders })
+	s.eventually("all were handed back",
+		func() bool { return oldReader.Stats().UnknownVersion >= orders })
 	if got := oldReader.Stats(); got.Acknowledged+got.Ignored != 0 || s.invoices() != 0 {
 		t.Fatalf("got %+v and %d invoices of a version that nobody reads", got, s.invoices())
 	}
@@ -90,14 +91,15 @@ func TestAWriterThatMovesTooSoonWaitsForAReader(t *testing.T) {
 	s.expectOneInvoiceEach()
 }
 
-// TestAReaderOfTheNextVersionOnlyBesideTheOldOne is the other mistake: a release that reads nothing but
-// the next version runs beside one that reads nothing but the old.
+// TestAReaderOfTheNextVersionOnlyBesideTheOldOne is the other mistake: a release that reads nothing
+// but the next version runs beside one that reads nothing but the old.
 func TestAReaderOfTheNextVersionOnlyBesideTheOldOne(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.subscribe(s.oldReader())
 	s.subscribe(inbox.New[pgx.Tx]("invoices", s.newStore, map[string]inbox.Route[pgx.Tx]{
-		"order.placed@2": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, _ *outbox.Message, e next.OrderPlacedV2) error {
+		"order.placed@2": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, _ *outbox.Message,
+			e next.OrderPlacedV2) error {
 			return writeInvoice(ctx, tx, "next only", e.OrderID)
 		}),
 	}))
@@ -105,8 +107,8 @@ func TestAReaderOfTheNextVersionOnlyBesideTheOldOne(t *testing.T) {
 	s.expectOneInvoiceEach()
 }
 
-// TestADeadLetterIsOneVersionOfAFact refuses both versions of a fact until they are dead: none hides
-// the other, and they are replayed together.
+// TestADeadLetterIsOneVersionOfAFact refuses both versions of a fact until they are dead: none
+// hides the other, and they are replayed together.
 func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	t.Parallel()
 	s := tables(t)
@@ -136,7 +138,8 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	}
 	n, err := s.newStore.Replay(t.Context(), id)
 	s.must(err)
-	if pending := query[int](s, `SELECT count(*) FROM outbox WHERE id = $1`, id.String()); n != 2 || pending != 2 {
+	if pending := query[int](s, `SELECT count(*) FROM outbox WHERE id = $1`, id.String()); n != 2 ||
+		pending != 2 {
 		t.Errorf("replayed %d, %d pending, want both versions", n, pending)
 	}
 }
@@ -157,7 +160,8 @@ func tables(t *testing.T) *shop {
 	t.Helper()
 	s := &shop{T: t, pool: postgresenv.Open(t)}
 	s.must(migrate.Plain(t.Context(), s.pool, os.DirFS("old/migrations")))
-	_, err := s.pool.Exec(t.Context(), `CREATE TABLE invoice (order_id uuid NOT NULL, release text NOT NULL)`)
+	_, err := s.pool.Exec(t.Context(),
+		`CREATE TABLE invoice (order_id uuid NOT NULL, release text NOT NULL)`)
 	s.must(err)
 	s.oldStore, s.newStore = old.NewStore(s.pool), next.NewStore(s.pool)
 	return s
@@ -172,13 +176,16 @@ func open(t *testing.T) *shop {
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	s.must(err)
-	s.stream, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+	s.stream, err = js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
 	s.must(err)
 	s.consumer, err = s.stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{
-		Durable: "invoices", FilterSubject: "orders.placed", MaxDeliver: -1, MaxAckPending: -1, AckWait: 2 * time.Second,
+		Durable: "invoices", FilterSubject: "orders.placed", MaxDeliver: -1, MaxAckPending: -1,
+		AckWait: 2 * time.Second,
 	})
 	s.must(err)
-	relay, err := outbox.NewRelay(s.newStore, outboxnats.NewPublisher(js), outbox.Config{Logger: silent()})
+	relay, err := outbox.NewRelay(s.newStore, outboxnats.NewPublisher(js),
+		outbox.Config{Logger: silent()})
 	s.must(err)
 	s.background(relay.Run)
 	return s
@@ -208,7 +215,8 @@ type reader struct {
 func (s *shop) subscribe(h inbox.Handler) *reader {
 	s.Helper()
 	subscriber, err := outboxnats.NewSubscriber(s.consumer, h, outboxnats.SubscriberConfig{
-		MinRetryDelay: 5 * time.Millisecond, MaxRetryDelay: 100 * time.Millisecond, Logger: silent(),
+		MinRetryDelay: 5 * time.Millisecond, MaxRetryDelay: 100 * time.Millisecond,
+		Logger: silent(),
 	})
 	s.must(err)
 	return &reader{subscriber, s.background(subscriber.Run)}
@@ -217,9 +225,11 @@ func (s *shop) subscribe(h inbox.Handler) *reader {
 func (s *shop) oldReader() inbox.Handler { return old.NewInvoices(s.oldStore, oldInvoices{}) }
 func (s *shop) newReader() inbox.Handler { return next.NewInvoices(s.newStore, newInvoices{}) }
 
-// writeInvoice is the effect, which nothing but the inbox keeps from happening twice. It fails at times.
+// writeInvoice is the effect, which nothing but the inbox keeps from happening twice. It fails at
+// times.
 func writeInvoice(ctx context.Context, tx pgx.Tx, release string, order uuid.UUID) error {
-	if _, err := tx.Exec(ctx, `INSERT INTO invoice VALUES ($1, $2)`, order.String(), release); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO invoice VALUES ($1, $2)`, order.String(),
+		release); err != nil {
 		return err
 	}
 	if rand.IntN(10) == 0 {
@@ -236,16 +246,21 @@ func (oldInvoices) HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e old.Ord
 
 type newInvoices struct{}
 
-func (newInvoices) HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e next.OrderPlacedV1, emit next.InvoicesEmitter) error {
+func (newInvoices) HandleOrderPlacedV1(
+	ctx context.Context, tx pgx.Tx, e next.OrderPlacedV1, emit next.InvoicesEmitter,
+) error {
 	return newInvoice(ctx, tx, e.OrderID, emit)
 }
 
-func (newInvoices) HandleOrderPlacedV2(ctx context.Context, tx pgx.Tx, e next.OrderPlacedV2, emit next.InvoicesEmitter) error {
+func (newInvoices) HandleOrderPlacedV2(
+	ctx context.Context, tx pgx.Tx, e next.OrderPlacedV2, emit next.InvoicesEmitter,
+) error {
 	return newInvoice(ctx, tx, e.OrderID, emit)
 }
 
 func newInvoice(ctx context.Context, tx pgx.Tx, order uuid.UUID, emit next.InvoicesEmitter) error {
-	_, err := emit.Versions(ctx, next.InvoiceWrittenV1{OrderID: order}, next.InvoiceWrittenV2{OrderID: order, Currency: "EUR"})
+	_, err := emit.Versions(ctx, next.InvoiceWrittenV1{OrderID: order},
+		next.InvoiceWrittenV2{OrderID: order, Currency: "EUR"})
 	return errors.Join(err, writeInvoice(ctx, tx, "new", order))
 }
 
@@ -257,12 +272,15 @@ func (s *shop) writeOld(tx pgx.Tx, order uuid.UUID) error {
 }
 
 func (s *shop) writeNew(tx pgx.Tx, order uuid.UUID) error {
-	_, err := next.EnqueueOrderPlacedV2(s.Context(), tx, next.OrderPlacedV2{OrderID: order, Currency: "EUR"})
+	_, err := next.EnqueueOrderPlacedV2(s.Context(), tx,
+		next.OrderPlacedV2{OrderID: order, Currency: "EUR"})
 	return err
 }
 
 func both(order uuid.UUID) []outbox.Event {
-	return []outbox.Event{next.OrderPlacedV1{OrderID: order}, next.OrderPlacedV2{OrderID: order, Currency: "EUR"}}
+	return []outbox.Event{
+		next.OrderPlacedV1{OrderID: order}, next.OrderPlacedV2{OrderID: order, Currency: "EUR"},
+	}
 }
 
 func (s *shop) writeBoth(tx pgx.Tx, order uuid.UUID) error {
@@ -297,22 +315,26 @@ func (s *shop) inTx(f func(tx pgx.Tx) error) {
 
 func (s *shop) invoices() int { return query[int](s, `SELECT count(*) FROM invoice`) }
 
-// expectOneInvoiceEach waits until nothing is under way any more. Then each order has had one effect, and
-// what the new release emitted was published in both versions.
+// expectOneInvoiceEach waits until nothing is under way any more. Then each order has had one
+// effect, and what the new release emitted was published in both versions.
 func (s *shop) expectOneInvoiceEach() {
 	s.Helper()
 	s.eventually("everything is handled", func() bool {
 		info, err := s.consumer.Info(s.Context())
 		s.must(err)
-		return query[int](s, `SELECT count(*) FROM outbox`) == 0 && info.NumPending == 0 && info.NumAckPending == 0
+		return query[int](s, `SELECT count(*) FROM outbox`) == 0 && info.NumPending == 0 &&
+			info.NumAckPending == 0
 	})
-	twice := query[int](s, `SELECT count(*) FROM (SELECT FROM invoice GROUP BY order_id HAVING count(*) > 1) AS d`)
-	if distinct := query[int](s, `SELECT count(DISTINCT order_id) FROM invoice`); distinct != s.placed || twice != 0 {
+	twice := query[int](s, `SELECT count(*)
+		FROM (SELECT FROM invoice GROUP BY order_id HAVING count(*) > 1) AS d`)
+	if distinct := query[int](s, `SELECT count(DISTINCT order_id)
+		FROM invoice`); distinct != s.placed || twice != 0 {
 		s.Errorf("of %d orders %d had an effect, and %d several", s.placed, distinct, twice)
 	}
 	info, err := s.stream.Info(s.Context(), jetstream.WithSubjectFilter("orders.invoiced"))
 	s.must(err)
-	if got, want := info.State.Subjects["orders.invoiced"], uint64(2*query[int](s, `SELECT count(*) FROM invoice WHERE release = 'new'`)); got != want {
+	if got, want := info.State.Subjects["orders.invoiced"],
+		uint64(2*query[int](s, `SELECT count(*) FROM invoice WHERE release = 'new'`)); got != want {
 		s.Errorf("the stream keeps %d messages of what was emitted, want %d", got, want)
 	}
 }

@@ -121,7 +121,8 @@ func (c *checker) file(u user) {
 			c.report(u, d.ident, "%s is declared here and in %s", d.name, file).
 				help("rename it, or what the catalogue calls so; or move this file elsewhere")
 		} else if file, ok := c.imported[d.name]; ok {
-			c.report(u, d.ident, "%s is declared here, and %s imports a package so called", d.name, file).
+			c.report(u, d.ident, "%s is declared here, and %s imports a package so called", d.name,
+				file).
 				help("rename it, or move this file elsewhere")
 		}
 	}
@@ -139,7 +140,8 @@ func (c *checker) otherPackage(u user) {
 	if !c.strange {
 		c.strange = true
 		c.report(u, u.syntax.Name,
-			"this file is of package %s, and the files that are generated beside it are of package %s",
+			"this file is of package %s, and the files that are generated beside it are of "+
+				"package %s",
 			u.syntax.Name.Name, c.Name).help(c.Mend(u.syntax.Name.Name))
 	}
 }

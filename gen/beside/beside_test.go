@@ -41,9 +41,12 @@ var _ = NewStore
 
 // check looks at one file of the user's beside the generated one.
 func check(name, text string) diag.List {
-	list, _ := beside.Check(fstest.MapFS{"events/" + name: {Data: []byte(text)}, "events/store.gen.go": {Data: []byte("package old")}},
+	list, _ := beside.Check(fstest.MapFS{"events/" + name: {Data: []byte(text)},
+		"events/store.gen.go": {Data: []byte("package old")}},
 		beside.Package{
-			Name: "events", Dir: "events", Files: map[string][]byte{"store.gen.go": []byte(generated), ".gitattributes": nil},
+			Name: "events", Dir: "events", Files: map[string][]byte{
+				"store.gen.go": []byte(generated), ".gitattributes": nil,
+			},
 			Removed: func(name string, _ []byte) bool { return name == "events/stale.gen.go" },
 			Display: func(path string) string { return "svc/" + path },
 			Mend:    func(name string) string { return "not " + name },
@@ -54,23 +57,40 @@ func check(name, text string) diag.List {
 func TestWhatDoesNotCompileBesideGeneratedCodeIsSaid(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"package mine":                                          "1:9-13 this file is of package mine, and the files that are generated beside it are of package events",
-		"// Package main runs.\npackage main":                   "2:9-13 this file is of package main, and the files that are generated beside it are of package events",
-		"package events\ntype Store int":                        "2:6-11 Store is declared here and in svc/events/store.gen.go",
-		"package events\ntype Store = int":                      "2:6-11 Store is declared here and in svc/events/store.gen.go",
-		"package events\nfunc NewStore() {}":                    "2:6-14 NewStore is declared here and in svc/events/store.gen.go",
-		"package events\nvar a, channel = 1, 2":                 "2:8-15 channel is declared here and in svc/events/store.gen.go",
-		"package events\nconst (\nX = 1\nStore\n)":              "4:1-6 Store is declared here and in svc/events/store.gen.go",
-		"package events\n/* ü */ var ChannelWeb = 1":            "2:13-23 ChannelWeb is declared here and in svc/events/store.gen.go",
-		"package events\nfunc (OrderPlacedV1) Validate() {}":    "2:22-30 OrderPlacedV1.Validate is declared here and in svc/events/store.gen.go",
-		"package events\nfunc (e *OrderPlacedV1) Colour() {}":   "2:25-31 OrderPlacedV1.Colour is declared here and in svc/events/store.gen.go",
-		"package events\nfunc outbox() {}":                      "2:6-12 outbox is declared here, and svc/events/store.gen.go imports a package so called",
-		"package events\nvar pgx int":                           "2:5-8 pgx is declared here, and svc/events/store.gen.go imports a package so called",
-		"package events\nimport \"example.org/channel\"":        "2:8-29 channel is imported here, and declared in svc/events/store.gen.go",
-		"package events\nimport Store \"example.org/x\"":        "2:8-13 Store is imported here, and declared in svc/events/store.gen.go",
-		"//go:build linux\n\npackage mine":                      "3:9-13 this file is of package mine, and the files that are generated beside it are of package events",
-		"//go:build !windows\n\npackage events\ntype Store int": "4:6-11 Store is declared here and in svc/events/store.gen.go",
-		"package events\ntype Store int\nfunc broken( {":        "2:6-11 Store is declared here and in svc/events/store.gen.go",
+		"package mine": "1:9-13 this file is of package mine, and the files that are generated " +
+			"beside it are of package events",
+		"// Package main runs.\npackage main": "2:9-13 this file is of package main, and the " +
+			"files that are generated beside it are of package events",
+		"package events\ntype Store int": "2:6-11 Store is declared here and in " +
+			"svc/events/store.gen.go",
+		"package events\ntype Store = int": "2:6-11 Store is declared here and in " +
+			"svc/events/store.gen.go",
+		"package events\nfunc NewStore() {}": "2:6-14 NewStore is declared here and in " +
+			"svc/events/store.gen.go",
+		"package events\nvar a, channel = 1, 2": "2:8-15 channel is declared here and in " +
+			"svc/events/store.gen.go",
+		"package events\nconst (\nX = 1\nStore\n)": "4:1-6 Store is declared here and in " +
+			"svc/events/store.gen.go",
+		"package events\n/* ü */ var ChannelWeb = 1": "2:13-23 ChannelWeb is declared here and " +
+			"in svc/events/store.gen.go",
+		"package events\nfunc (OrderPlacedV1) Validate() {}": "2:22-30 OrderPlacedV1.Validate is " +
+			"declared here and in svc/events/store.gen.go",
+		"package events\nfunc (e *OrderPlacedV1) Colour() {}": "2:25-31 OrderPlacedV1.Colour is " +
+			"declared here and in svc/events/store.gen.go",
+		"package events\nfunc outbox() {}": "2:6-12 outbox is declared here, " +
+			"and svc/events/store.gen.go imports a package so called",
+		"package events\nvar pgx int": "2:5-8 pgx is declared here, and " +
+			"svc/events/store.gen.go imports a package so called",
+		"package events\nimport \"example.org/channel\"": "2:8-29 channel is imported here, " +
+			"and declared in svc/events/store.gen.go",
+		"package events\nimport Store \"example.org/x\"": "2:8-13 Store is imported here, " +
+			"and declared in svc/events/store.gen.go",
+		"//go:build linux\n\npackage mine": "3:9-13 this file is of package " +
+			"mine, and the files that are generated beside it are of package events",
+		"//go:build !windows\n\npackage events\ntype Store int": "4:6-11 Store is declared here " +
+			"and in svc/events/store.gen.go",
+		"package events\ntype Store int\nfunc broken( {": "2:6-11 Store is declared here " +
+			"and in svc/events/store.gen.go",
 	} {
 		for _, name := range []string{"mine.go", "mine_windows.go", "mine_test.go", "copy.gen.go"} {
 			if strings.Contains(text, "//go:build") && name == "mine_windows.go" {
@@ -84,7 +104,8 @@ func TestWhatDoesNotCompileBesideGeneratedCodeIsSaid(t *testing.T) {
 			place, message, _ := strings.Cut(want, " ")
 			d := list[0]
 			at := fmt.Sprintf("%d:%d-%d", d.Pos.Line, d.Pos.Column, d.Pos.End)
-			if d.Rule != diag.OutputCollision || d.Pos.File != "svc/events/"+name || at != place || d.Message != message || d.Help == "" {
+			if d.Rule != diag.OutputCollision || d.Pos.File != "svc/events/"+name || at != place ||
+				d.Message != message || d.Help == "" {
 				t.Errorf("%s: %q: got %s %s %+v, want %s", name, text, at, d.Message, d, want)
 			}
 		}
@@ -94,20 +115,23 @@ func TestWhatDoesNotCompileBesideGeneratedCodeIsSaid(t *testing.T) {
 func TestWhatCompilesBesideGeneratedCodeIsFine(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"mine.go": "package events\n\nimport outbox \"example.org/x/outbox\"\n\ntype store struct{ Store, pgx int }\n\n" +
-			"func (store) Read() { var channel, NewStore int }\n\nfunc init() {}\n\nfunc (OrderPlacedV1) Total() int { return 0 }\n\nvar _ = 1\n",
-		"mine_test.go":    "package events_test\n\ntype Store int\n",
-		"_mine.go":        "package mine\n",
-		".mine.go":        "package mine\n",
-		"mine.txt":        "package mine\n",
-		"tool.go":         "//go:build ignore\n\npackage main\n",
-		"tools.go":        "//go:build tools && linux\n\npackage tools\n",
-		"plan9_plan9.go":  "package mine\n",
-		"docs.go":         "package documentation\n",
-		"empty.go":        "",
-		"stale.gen.go":    "package old\n\ntype Store int\n",
-		"order.go":        "package events\n\ntype Order struct{ Validate, Read bool }\n",
-		"generic.go":      "package events\n\ntype Set[T any] struct{}\n\nfunc (s Set[T]) Validate() {}\n",
+		"mine.go": "package events\n\nimport outbox \"example.org/x/outbox\"\n\ntype store " +
+			"struct{ Store, pgx int }\n\n" +
+			"func (store) Read() { var channel, NewStore int }\n\nfunc init() {}\n\nfunc " +
+			"(OrderPlacedV1) Total() int { return 0 }\n\nvar _ = 1\n",
+		"mine_test.go":   "package events_test\n\ntype Store int\n",
+		"_mine.go":       "package mine\n",
+		".mine.go":       "package mine\n",
+		"mine.txt":       "package mine\n",
+		"tool.go":        "//go:build ignore\n\npackage main\n",
+		"tools.go":       "//go:build tools && linux\n\npackage tools\n",
+		"plan9_plan9.go": "package mine\n",
+		"docs.go":        "package documentation\n",
+		"empty.go":       "",
+		"stale.gen.go":   "package old\n\ntype Store int\n",
+		"order.go":       "package events\n\ntype Order struct{ Validate, Read bool }\n",
+		"generic.go": "package events\n\ntype Set[T any] struct{}\n\nfunc (s Set[T]) " +
+			"Validate() {}\n",
 		"imports.go":      "package events\n\nimport _ \"example.org/Store\"\n",
 		"dot.go":          "package events\n\nimport . \"example.org/y\"\n",
 		"aliased.go":      "package events\n\nimport c \"example.org/channel\"\n",
@@ -129,9 +153,12 @@ func TestOneFileOfAnotherPackageIsReported(t *testing.T) {
 	}
 	list, sources := beside.Check(disk, beside.Package{
 		Name: "db", Dir: "db", Removed: func(string, []byte) bool { return false },
-		Display: func(path string) string { return path }, Mend: func(name string) string { return "move " + name },
+		Display: func(path string) string { return path }, Mend: func(name string) string {
+			return "move " + name
+		},
 	})
-	if len(list) != 1 || list[0].Pos.File != "db/a.go" || list[0].Help != "move mine" || string(sources["db/a.go"]) != "package mine\n" {
+	if len(list) != 1 || list[0].Pos.File != "db/a.go" || list[0].Help != "move mine" ||
+		string(sources["db/a.go"]) != "package mine\n" {
 		t.Errorf("got %v and %v", list, sources)
 	}
 }

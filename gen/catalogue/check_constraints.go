@@ -105,7 +105,8 @@ func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
 		literal, help = integerLimit(c.number, map[Scalar]int{Int32: 32, Int64: 64}[s])
 	}
 	if help != "" {
-		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name, c.number, s).WithHelp("%s", help))
+		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name,
+			c.number, s).WithHelp("%s", help))
 		return false
 	}
 	*into = &literal
@@ -126,8 +127,8 @@ func integerLimit(text string, bits int) (literal, help string) {
 	}
 }
 
-// floatLimit returns a number as a literal, or says why a float64 does not hold it. One that is not the
-// shortest text of the float64 next to it would become another number without a word.
+// floatLimit returns a number as a literal, or says why a float64 does not hold it. One that is not
+// the shortest text of the float64 next to it would become another number without a word.
 func floatLimit(text string) (literal, help string) {
 	x, err := strconv.ParseFloat(text, 64)
 	nearest := strconv.FormatFloat(x, 'g', -1, 64)
@@ -144,8 +145,8 @@ func floatLimit(text string) (literal, help string) {
 	}
 }
 
-// isNumberOf reports whether text is the number that x is exactly, or the one that its shortest text is. All
-// three are of a size that a float64 has, so that no fraction grows out of bounds.
+// isNumberOf reports whether text is the number that x is exactly, or the one that its shortest
+// text is. All three are of a size that a float64 has, so that no fraction grows out of bounds.
 func isNumberOf(text string, x float64, shortest string) bool {
 	number, ok := new(big.Rat).SetString(text)
 	short, ok2 := new(big.Rat).SetString(shortest)

@@ -11,7 +11,8 @@ import (
 
 // fixedNames are in every generated package.
 var fixedNames = []string{
-	"Enqueue", "EnqueueVersions", "Queue", "QueueVersions", "Store", "NewStore", "Service", "Shards", "Retention", "Notify", "Doorbell",
+	"Enqueue", "EnqueueVersions", "Queue", "QueueVersions", "Store", "NewStore", "Service",
+	"Shards", "Retention", "Notify", "Doorbell",
 }
 
 // methodNames are those of generated structs, which no field can share.

@@ -7,8 +7,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// recursion reports structs that contain themselves other than through an optional, a list or a map. Of all
-// the types that contain one another, one circle is reported.
+// recursion reports structs that contain themselves other than through an optional, a list or a
+// map. Of all the types that contain one another, one circle is reported.
 func (k *checker) recursion() {
 	nodes := map[*Type]int{}
 	for i, t := range k.types {
@@ -18,7 +18,8 @@ func (k *checker) recursion() {
 	for i, t := range k.types {
 		for _, f := range t.fields {
 			if f.expr != nil && f.Type.Kind == KindNamed && !f.Type.Optional {
-				arrows = append(arrows, arrow[*fieldDraft]{from: i, to: nodes[f.Type.Named], why: f})
+				arrows = append(arrows,
+					arrow[*fieldDraft]{from: i, to: nodes[f.Type.Named], why: f})
 			}
 		}
 	}
@@ -33,11 +34,13 @@ func (k *checker) reportCircle(circle []arrow[*fieldDraft]) {
 		steps = append(steps, k.types[a.from].Name+"."+a.why.Name)
 	}
 	last := circle[len(circle)-1].why
-	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s", k.types[circle[0].from].Name, listed(steps, ", "))
+	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s",
+		k.types[circle[0].from].Name, listed(steps, ", "))
 	d = d.WithHelp("make one of them optional, a list or a map")
 	for i, a := range circle[:len(circle)-1] {
 		if i < maxListed {
-			d = d.WithRelated(a.why.expr.pos, "%s contains %s", k.types[a.from].Name, k.types[a.to].Name)
+			d = d.WithRelated(a.why.expr.pos, "%s contains %s", k.types[a.from].Name,
+				k.types[a.to].Name)
 		}
 	}
 	k.add(d)

@@ -32,7 +32,8 @@ func TestOneShortestCircleIsFoundForEachGroup(t *testing.T) {
 		var arrows []arrow[int]
 		for i := range rapid.IntRange(0, 16).Draw(t, "arrows") {
 			node := rapid.IntRange(0, nodes-1)
-			arrows = append(arrows, arrow[int]{from: node.Draw(t, "from"), to: node.Draw(t, "to"), why: i})
+			arrows = append(arrows,
+				arrow[int]{from: node.Draw(t, "from"), to: node.Draw(t, "to"), why: i})
 		}
 		reach := reaches(nodes, arrows)
 		var firsts []int // the first nodes of the groups that have a circle

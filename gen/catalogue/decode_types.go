@@ -28,7 +28,8 @@ var typeTable = table[typeDraft]{what: "a type", keys: []key[typeDraft]{
 			t.open = wordOf(p.Key)
 		}
 	}},
-	{name: "union", doc: "declare a struct with an optional field for each of its forms"}, {name: "reserved"}, {name: "deprecated"}, {name: "previous_names"},
+	{name: "union", doc: "declare a struct with an optional field for each of its forms"},
+	{name: "reserved"}, {name: "deprecated"}, {name: "previous_names"},
 }}
 
 func (d *decoder) types(p source.Pair, c *draft) {
@@ -86,7 +87,8 @@ var fieldTable = table[fieldDraft]{what: "a field", keys: []key[fieldDraft]{
 	constraintKey("max", kindNumber, "the greatest number"),
 	constraintKey("min_items", kindInteger, "the fewest items of a list or entries of a map"),
 	constraintKey("max_items", kindInteger, "the most items of a list or entries of a map"),
-	{name: "encode", doc: "declare the field as it is in JSON, or as json, and convert it in your code"},
+	{name: "encode",
+		doc: "declare the field as it is in JSON, or as json, and convert it in your code"},
 	{name: "default", doc: "make the field optional, and fill it in your code"},
 	{name: "example"}, {name: "renamed_from"}, {name: "previous_names"}, {name: "reserved"},
 }}

@@ -44,7 +44,8 @@ func TestConsumersThatAllCauseOneAnotherGetOneWarning(t *testing.T) {
 	yaml, consumers := head+"events:\n", "consumers:\n"
 	for i := range n {
 		yaml += fmt.Sprintf("  order.placed_%d@1: {doc: An order., payload: {}}\n", i)
-		consumers += fmt.Sprintf("  c%d: {handles: [order.placed_%d@1], emits: [%s]}\n", i, i, names("order.placed_%d@1", n))
+		consumers += fmt.Sprintf("  c%d: {handles: [order.placed_%d@1], emits: [%s]}\n", i, i,
+			names("order.placed_%d@1", n))
 	}
 	got, others := ofRule(yaml+consumers, diag.LintConsumerLoop)
 	want := "events go round in a circle: c0 emits order.placed_0@1, which c0 handles"
@@ -59,10 +60,13 @@ func TestALongCircleIsCutShort(t *testing.T) {
 	yaml, consumers := head+"events:\n", "consumers:\n"
 	for i := range n {
 		yaml += fmt.Sprintf("  order.placed_%d@1: {doc: An order., payload: {}}\n", i)
-		consumers += fmt.Sprintf("  c%d: {handles: [order.placed_%d@1], emits: [order.placed_%d@1]}\n", i, i, (i+1)%n)
+		consumers += fmt.Sprintf(
+			"  c%d: {handles: [order.placed_%d@1], emits: [order.placed_%d@1]}\n", i, i, (i+1)%n,
+		)
 	}
 	got, _ := ofRule(yaml+consumers, diag.LintConsumerLoop)
-	if len(got) != 1 || len(got[0]) > 500 || !strings.Contains(got[0], "…, c499 emits order.placed_0@1, which c0 handles") {
+	if len(got) != 1 || len(got[0]) > 500 ||
+		!strings.Contains(got[0], "…, c499 emits order.placed_0@1, which c0 handles") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -82,7 +86,8 @@ func TestTypesThatAllContainOneAnotherGetOneError(t *testing.T) {
 // A message about one of many does not list them all.
 func TestMessagesListAFewOfMany(t *testing.T) {
 	t.Parallel()
-	yaml := head + "events:\n  thing.seen@1: {doc: A thing., key: colour, payload: {" + names("f%d: string", 500) + "}}\n"
+	yaml := head + "events:\n  thing.seen@1: {doc: A thing., key: colour, payload: {" +
+		names("f%d: string", 500) + "}}\n"
 	for i := range 500 {
 		yaml += fmt.Sprintf("  order.placed@%d: {doc: An order., payload: {}}\n", i+1)
 	}
@@ -103,14 +108,17 @@ func TestHintsPushOutNoError(t *testing.T) {
 	t.Parallel()
 	var list diag.List
 	for i := range 1000 {
-		list.Add(diag.New(diag.LintEventUnhandled, diag.Pos{File: "outbox.yaml", Line: i + 1, Column: 1}, "nobody"))
+		list.Add(diag.New(diag.LintEventUnhandled,
+			diag.Pos{File: "outbox.yaml", Line: i + 1, Column: 1}, "nobody"))
 	}
-	list.Add(diag.New(diag.EventTopic, diag.Pos{File: "outbox.yaml", Line: 2000, Column: 1}, "no topic"))
+	list.Add(diag.New(diag.EventTopic, diag.Pos{File: "outbox.yaml", Line: 2000, Column: 1},
+		"no topic"))
 	var b strings.Builder
 	if err := diag.WriteText(&b, list, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, "no topic") || !strings.Contains(got, "and 951 more: 951 infos") {
+	if got := b.String(); !strings.Contains(got, "no topic") ||
+		!strings.Contains(got, "and 951 more: 951 infos") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -52,7 +52,8 @@ func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 		case k == nil:
 			d.unknownKey(p.Key, t.what, t.names())
 		case k.kind == notYet:
-			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet", k.name, t.what).WithHelp("%s", k.doc))
+			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet",
+				k.name, t.what).WithHelp("%s", k.doc))
 		case k.required && saysNothing(p.Value):
 			d.add(diag.New(diag.ValueEmpty, p.Key.Pos, "key %q has no value", k.name).WithHelp("it is %s", k.doc))
 		case d.fits(p, k.kind):
@@ -143,9 +144,11 @@ func (d *decoder) reads(v *source.Node, k kind) bool {
 	case k == kindText && strings.TrimSpace(v.Text) == "":
 		d.add(diag.New(diag.ValueEmpty, v.Pos, "the text is empty").WithHelp("say something, or remove the key"))
 	case k == kindInteger && !isInteger(v), k == kindNumber && !isNumber(v):
-		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not %s", shown(v), kindNames[k]).WithHelp("%s", numberHelp(v, k)))
+		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not %s", shown(v), kindNames[k]).WithHelp("%s",
+			numberHelp(v, k)))
 	case k == kindBool && !isBool(v):
-		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not true or false", shown(v)).WithHelp("%s", boolHelp(v)))
+		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not true or false", shown(v)).WithHelp("%s",
+			boolHelp(v)))
 	default:
 		return true
 	}

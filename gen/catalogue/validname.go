@@ -59,15 +59,20 @@ func (d *decoder) typeName(n *source.Node) bool {
 }
 
 func (d *decoder) fieldName(n *source.Node) bool {
-	return d.named(diag.FieldName, wordOf(n), snakePattern.MatchString(n.Text), "a field", fieldHelp(n.Text))
+	return d.named(diag.FieldName, wordOf(n), snakePattern.MatchString(n.Text), "a field",
+		fieldHelp(n.Text))
 }
 
-// fieldHelp says what to call a field, and how to keep the name that another system has given it in JSON.
+// fieldHelp says what to call a field, and how to keep the name that another system has given it in
+// JSON.
 func fieldHelp(name string) string {
 	if jsonPattern.MatchString(name) {
-		return fmt.Sprintf("%s; if it is %s in JSON, add json_name: %q to it", snakeHelp(name), name, name)
+		return fmt.Sprintf("%s; if it is %s in JSON, add json_name: %q to it", snakeHelp(name),
+			name, name)
 	}
-	return snakeHelp(name) + fmt.Sprintf("; a member that is called %q in JSON is not supported yet, not by json_name either", name)
+	return snakeHelp(name) + fmt.Sprintf(
+		"; a member that is called %q in JSON is not supported yet, not by json_name either", name,
+	)
 }
 
 func (d *decoder) consumerName(n *source.Node) bool {
@@ -81,12 +86,14 @@ func snakeHelp(name string) string {
 	if s := snake(name); snakePattern.MatchString(s) {
 		return "call it " + s
 	}
-	return "write lower-case words of letters and digits, joined by _, the first of which begins with a letter"
+	return "write lower-case words of letters and digits, joined by _, the first of which begins " +
+		"with a letter"
 }
 
 func snake(name string) string {
 	s := strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
-	return strings.Trim(strings.NewReplacer("-", "_", " ", "_", ".", "_", "@", "_", "$", "_").Replace(s), "_")
+	return strings.Trim(strings.NewReplacer("-", "_", " ", "_", ".", "_", "@", "_", "$",
+		"_").Replace(s), "_")
 }
 
 func (d *decoder) jsonName(w word) bool {
@@ -135,7 +142,8 @@ func eventHelp(name string) string {
 	proposal := strings.Join(words, ".")
 	switch {
 	case !eventPattern.MatchString(proposal):
-		return "write noun.past_participle@version, such as order.placed@1: lower-case words of letters, digits and _"
+		return "write noun.past_participle@version, such as order.placed@1: lower-case words of " +
+			"letters, digits and _"
 	case foreign:
 		return "a word between points begins with a letter: call it " + proposal +
 			"@1; events of another system, whose type is not name@version, cannot be handled yet"
@@ -167,9 +175,11 @@ func (d *decoder) goPackage(v *source.Node, into *string) {
 	case types.Universe.Lookup(name) != nil:
 		reason = "it would hide a predeclared name of Go; call it events, for example"
 	case name == "documentation":
-		reason = "the go command ignores the files of a package of this name; call it events, for example"
+		reason = "the go command ignores the files of a package of this name; call it events, " +
+			"for example"
 	case name == "init":
-		reason = "a file that imports it would have to give it another name; call it events, for example"
+		reason = "a file that imports it would have to give it another name; call it events, for " +
+			"example"
 	case strings.HasSuffix(name, "_test"):
 		reason = "packages that end in _test are for tests; call it events, for example"
 	}

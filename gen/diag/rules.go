@@ -156,8 +156,10 @@ var rules = []Rule{
 	{SQLCompile, CategoryOutput, Error, "sqlc compiles the generated SQL"},
 	{OutputStale, CategoryOutput, Error, "generated files are what the catalogue generates (check)"},
 	{OutputOrphan, CategoryOutput, Warning, "a file that says it is generated is one that the catalogue generates"},
-	{OutputShared, CategoryOutput, Error, "a directory of generated files belongs to one catalogue"},
-	{OutputCollision, CategoryOutput, Error, "files beside the generated ones are of their package, and declare other names"},
+	{OutputShared, CategoryOutput, Error,
+		"a directory of generated files belongs to one catalogue"},
+	{OutputCollision, CategoryOutput,
+		Error, "files beside the generated ones are of their package, and declare other names"},
 	{OutputUnchecked, CategoryOutput, Warning, "what sqlc made is compared with what sqlc makes"},
 
 	{LintCatalogueEmpty, CategoryLint, Warning, "a catalogue without events"},

@@ -146,7 +146,8 @@ func emitsVersions(c *catalogue.Consumer) bool {
 //		return EnqueueVersions(ctx, m.tx, versions, outbox.WithCausation(m.causation))
 //	}
 func emitVersions(c *catalogue.Consumer) jen.Code {
-	return comment("Versions enqueues versions of one fact that the consumer may emit, under one id, as EnqueueVersions does.").Line().
+	return comment("Versions enqueues versions of one fact that the consumer may emit, under one "+
+		"id, as EnqueueVersions does.").Line().
 		Func().Params(jen.Id("m").Id(c.GoName+"Emitter")).Id("Versions").
 		Params(ctxParam(), jen.Id("versions").Op("...").Add(outbox("Event"))).
 		Add(results(outbox("ID"), jen.Error())).

@@ -142,7 +142,8 @@ func enqueueEvent(e *catalogue.Event) jen.Code {
 		Line().
 		Func().Id(name).Params(ctxParam(), txParam(), jen.Id("e").Id(e.GoName), optionsParam()).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("EnqueueVersions").Call(jen.Id("ctx"), jen.Id("tx"), justE(), jen.Id("opts").Op("..."))))
+		Block(jen.Return(jen.Id("EnqueueVersions").Call(jen.Id("ctx"), jen.Id("tx"), justE(),
+			jen.Id("opts").Op("..."))))
 }
 
 // queueEvent makes:
@@ -157,7 +158,8 @@ func queueEvent(e *catalogue.Event) jen.Code {
 		Line().
 		Func().Id(name).Params(ctxParam(), batchParam(), jen.Id("e").Id(e.GoName), optionsParam()).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("QueueVersions").Call(jen.Id("ctx"), jen.Id("batch"), justE(), jen.Id("opts").Op("..."))))
+		Block(jen.Return(jen.Id("QueueVersions").Call(jen.Id("ctx"), jen.Id("batch"), justE(),
+			jen.Id("opts").Op("..."))))
 }
 
 // justE makes:

@@ -11,8 +11,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/golang"
 )
 
-// FuzzEmit looks for catalogues that are accepted and cannot be generated, or not twice the same, or not
-// as gofmt has it.
+// FuzzEmit looks for catalogues that are accepted and cannot be generated, or not twice the same,
+// or not as gofmt has it.
 func FuzzEmit(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*/outbox.yaml")
 	if err != nil || len(paths) == 0 {
@@ -47,7 +47,8 @@ func FuzzEmit(f *testing.F) {
 			if !bytes.Equal(file.Content, again[i].Content) {
 				t.Errorf("%s differs the second time", file.Path)
 			}
-			if formatted, err := format.Source(file.Content); err != nil || !bytes.Equal(formatted, file.Content) {
+			if formatted, err := format.Source(file.Content); err != nil ||
+				!bytes.Equal(formatted, file.Content) {
 				t.Errorf("%s is not as gofmt has it: %v", file.Path, err)
 			}
 		}

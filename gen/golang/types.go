@@ -56,7 +56,8 @@ func enum(t *catalogue.Type) []jen.Code {
 func enumType(t *catalogue.Type) jen.Code {
 	values := "is one of the constants below. Readers refuse any other value."
 	if t.Enum.Open {
-		values = "is one of the constants below, or a value that was added since: readers keep it, and may pass it on."
+		values = "is one of the constants below, or a value that was added since: readers keep " +
+			"it, and may pass it on."
 	}
 	return comment(t.GoName+" "+values, sentence(t.Doc)).Line().
 		Type().Id(t.GoName).String()
@@ -107,6 +108,8 @@ func enumValid(t *catalogue.Type) jen.Code {
 //	// OpenEnum marks an enum that may hold values which its constants do not name.
 //	func (Channel) OpenEnum() {}
 func enumOpen(t *catalogue.Type) jen.Code {
-	return comment("OpenEnum marks an enum that may hold values which its constants do not name.").Line().
+	return comment(
+		"OpenEnum marks an enum that may hold values which its constants do not name.",
+	).Line().
 		Func().Params(jen.Id(t.GoName)).Id("OpenEnum").Params().Block()
 }

@@ -12,7 +12,8 @@ import (
 
 const header = "-- " + output.Marker + "\n\n"
 
-// render writes the migration that makes the tables, and returns the hash of its statements, whatever service the tables belong to.
+// render writes the migration that makes the tables, and returns the hash of its statements,
+// whatever service the tables belong to.
 func render(c *catalogue.Catalogue) (text []byte, statements string, err error) {
 	schema, err := sql.Schema(c.Database, "", sql.Statement{})
 	if err != nil {
@@ -28,7 +29,9 @@ func render(c *catalogue.Catalogue) (text []byte, statements string, err error) 
 
 // formats write a migration, but for its header, as each tool reads it. This is the place to add one; gen/catalogue/language.go
 // offers it.
-var formats = map[string]func(db catalogue.Database, service string) ([]byte, error){"goose": goose, "plain": plain}
+var formats = map[string]func(db catalogue.Database, service string) ([]byte, error){
+	"goose": goose, "plain": plain,
+}
 
 // plain holds the statements that make the tables, and nothing else.
 func plain(db catalogue.Database, service string) ([]byte, error) {
@@ -37,7 +40,8 @@ func plain(db catalogue.Database, service string) ([]byte, error) {
 
 // goose puts both directions into one file, and marks the statements that hold semicolons.
 func goose(db catalogue.Database, service string) ([]byte, error) {
-	up, err := sql.Schema(db, service, sql.Statement{Begin: "-- +goose StatementBegin", End: "-- +goose StatementEnd"})
+	up, err := sql.Schema(db, service,
+		sql.Statement{Begin: "-- +goose StatementBegin", End: "-- +goose StatementEnd"})
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,8 @@ func (p *planner) locate(names []string) (*file, error) {
 	}
 	all := append(p.inPlaceFirst(ours), p.inPlaceFirst(edited)...)
 	for _, f := range all[min(1, len(all)):] {
-		if path.Dir(f.path) == path.Clean(p.Catalogue.Migrations.Dir) && (p.isOurs(f) || p.makesTables(f)) {
+		if path.Dir(f.path) == path.Clean(p.Catalogue.Migrations.Dir) &&
+			(p.isOurs(f) || p.makesTables(f)) {
 			return nil, p.twice(all[0], f)
 		}
 	}

@@ -39,7 +39,8 @@ func newWorld(t *testing.T, format string, disk ...string) *world {
 
 func (w *world) plan() (migrate.Result, error) {
 	return migrate.Plan(migrate.Input{
-		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database, Service: w.service, Others: w.others,
+		Catalogue: &w.catalogue, Dir: w.disk, Known: w.known, Database: w.database,
+		Service: w.service, Others: w.others,
 		Display: func(path string) string { return path },
 	})
 }
@@ -57,7 +58,8 @@ func (w *world) generate() migrate.Result {
 	for _, path := range r.Stale {
 		delete(w.disk, path)
 	}
-	w.known, w.database, w.service = r.Known, lock.Normalise(&w.catalogue).Database, w.catalogue.Service
+	w.known, w.database, w.service = r.Known, lock.Normalise(&w.catalogue).Database,
+		w.catalogue.Service
 	return r
 }
 
@@ -330,7 +332,8 @@ func TestMigrationsOfANewerOutboxgenAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnotherServiceNeedsAPersonsWord: the tables belong to a service, which is the source of every event.
+// TestAnotherServiceNeedsAPersonsWord: the tables belong to a service, which is the source of every
+// event.
 func TestAnotherServiceNeedsAPersonsWord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")
@@ -339,12 +342,15 @@ func TestAnotherServiceNeedsAPersonsWord(t *testing.T) {
 	path, text := w.only()
 	w.catalogue.Service = "shop/it's orders"
 	statement := `UPDATE "outbox_meta" SET service = 'shop/it''s orders'`
-	d := w.wantRule(diag.MigrationNeeded, `was "shop/orders"`, `is "shop/it's orders" now`, statement)
+	d := w.wantRule(diag.MigrationNeeded, `was "shop/orders"`, `is "shop/it's orders" now`,
+		statement)
 	if d.Pos != w.catalogue.Database.Pos {
 		t.Errorf("got position %+v", d.Pos)
 	}
 
-	w.disk["db/00002_rename.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nUPDATE  \"outbox_meta\"\n  SET service = 'shop/it''s orders'; -- moved\n")}
+	w.disk["db/00002_rename.sql"] = &fstest.MapFile{Data: []byte(
+		"-- +goose Up\nUPDATE  \"outbox_meta\"\n  SET service = 'shop/it''s orders'; -- moved\n",
+	)}
 	for range 2 {
 		w.generate()
 		if got := string(w.disk[path].Data); got != text {

@@ -105,7 +105,8 @@ func (p *planner) makesTables(f file) bool {
 	all, shared := 0, 0
 	for line := range bytes.Lines(p.text) {
 		line = bytes.TrimSpace(line)
-		if bytes.HasPrefix(line, []byte("--")) || !bytes.Contains(line, []byte(`"`+p.Catalogue.Database.Prefix)) {
+		if bytes.HasPrefix(line, []byte("--")) ||
+			!bytes.Contains(line, []byte(`"`+p.Catalogue.Database.Prefix)) {
 			continue // of the lines that name nothing, those of other tables are the same
 		}
 		all++

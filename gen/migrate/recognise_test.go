@@ -28,11 +28,13 @@ func generated(t *testing.T, format string) (w *world, path, text string) {
 
 // rewritten are ways in which a team stores the migration without changing what it does.
 var rewritten = map[string]func(string) string{
-	"as it was":             func(s string) string { return s },
-	"with CRLF":             func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-	"with a comment":        func(s string) string { return "-- Reviewed.\n" + s + "-- The end.\n" },
-	"without our header":    func(s string) string { return s[strings.Index(s, "\n")+1:] },
-	"with other white":      func(s string) string { return strings.ReplaceAll(s, "\n    ", "\n\t ") },
+	"as it was":          func(s string) string { return s },
+	"with CRLF":          func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+	"with a comment":     func(s string) string { return "-- Reviewed.\n" + s + "-- The end.\n" },
+	"without our header": func(s string) string { return s[strings.Index(s, "\n")+1:] },
+	"with other white": func(s string) string {
+		return strings.ReplaceAll(s, "\n    ", "\n\t ")
+	},
 	"without final newline": func(s string) string { return strings.TrimSpace(s) },
 }
 
@@ -40,18 +42,24 @@ func TestAMigrationIsKnownByWhatItContains(t *testing.T) {
 	t.Parallel()
 	for _, format := range catalogue.MigrationFormats() {
 		for how, rewrite := range rewritten {
-			for _, name := range []string{"db/00007_outboxgen.sql", "db/20261130120000_create_outbox.up.sql"} {
+			for _, name := range []string{
+				"db/00007_outboxgen.sql", "db/20261130120000_create_outbox.up.sql",
+			} {
 				for _, lost := range []bool{false, true} {
 					w, path, text := generated(t, format)
 					delete(w.disk, path)
-					w.put(name, rewrite(text)).put("db/00003_orders.sql", "CREATE TABLE orders (id uuid PRIMARY KEY);\n")
+					w.put(name, rewrite(text)).put("db/00003_orders.sql",
+						"CREATE TABLE orders (id uuid PRIMARY KEY);\n")
 					if lost {
 						w.known, w.database = nil, lock.Database{}
 					}
 					r, err := w.plan()
-					if err != nil || len(r.Files) != 1 || r.Files[0].Path != name || string(r.Files[0].Data) != rewrite(text) {
-						t.Errorf("%s %s, lock lost: %t: %s: got %v and %d files", format, how, lost, name, err, len(r.Files))
-					} else if len(r.Known) != 1 || r.Known[0].File != name || r.Known[0].Format != format {
+					if err != nil || len(r.Files) != 1 || r.Files[0].Path != name ||
+						string(r.Files[0].Data) != rewrite(text) {
+						t.Errorf("%s %s, lock lost: %t: %s: got %v and %d files", format, how,
+							lost, name, err, len(r.Files))
+					} else if len(r.Known) != 1 || r.Known[0].File != name ||
+						r.Known[0].Format != format {
 						t.Errorf("%s %s: got %+v", format, how, r.Known)
 					}
 				}
@@ -60,7 +68,8 @@ func TestAMigrationIsKnownByWhatItContains(t *testing.T) {
 	}
 }
 
-// The migration of a tool that outboxgen does not write for yet is the same SQL with that tool's lines.
+// The migration of a tool that outboxgen does not write for yet is the same SQL with that tool's
+// lines.
 func TestAMigrationIsKnownInTheFormsOfOtherTools(t *testing.T) {
 	t.Parallel()
 	goose, gooseText := newWorld(t, "goose"), ""
@@ -92,8 +101,10 @@ func TestAMigrationThatStandsTwiceIsRefused(t *testing.T) {
 		if d := w.wantRule(diag.MigrationDuplicate, path); d.Pos.File != "db/00002_copy.sql" {
 			t.Errorf("%s: got position %+v", how, d.Pos)
 		}
-		w.put("db/00002_copy.sql", strings.Replace(rewrite(text), "CREATE TABLE", "DROP TABLE x;\nCREATE TABLE", 1))
-		if d := w.wantRule(diag.MigrationDuplicate, "makes the tables"); d.Pos.File != "db/00002_copy.sql" {
+		w.put("db/00002_copy.sql",
+			strings.Replace(rewrite(text), "CREATE TABLE", "DROP TABLE x;\nCREATE TABLE", 1))
+		if d := w.wantRule(diag.MigrationDuplicate,
+			"makes the tables"); d.Pos.File != "db/00002_copy.sql" {
 			t.Errorf("%s, edited: got position %+v", how, d.Pos)
 		}
 	}
@@ -111,8 +122,10 @@ func TestAnEditedMigrationIsRefusedUnderAnyName(t *testing.T) {
 		for how, rewrite := range rewritten {
 			w, path, text := generated(t, "goose")
 			delete(w.disk, path)
-			w.put(name, rewrite(strings.Replace(text, "shard        integer", "shard        bigint", 1)))
-			if d := w.wantRule(diag.MigrationImmutable, "edited"); d.Pos.File != name || d.Pos.Line == 0 {
+			w.put(name,
+				rewrite(strings.Replace(text, "shard        integer", "shard        bigint", 1)))
+			if d := w.wantRule(diag.MigrationImmutable, "edited"); d.Pos.File != name ||
+				d.Pos.Line == 0 {
 				t.Errorf("%s, %s: got position %+v", name, how, d.Pos)
 			}
 		}
@@ -129,7 +142,8 @@ func TestAMigrationIsRewrittenForTheToolOfTheCatalogue(t *testing.T) {
 			w.known, w.database = nil, lock.Database{}
 		}
 		w.generate()
-		if got, text := w.only(); got != "db/00004_tables.sql" || !strings.Contains(text, "-- +goose Up") {
+		if got, text := w.only(); got != "db/00004_tables.sql" ||
+			!strings.Contains(text, "-- +goose Up") {
 			t.Errorf("lock lost: %t: got %s:\n%s", lost, got, text)
 		}
 	}
@@ -147,7 +161,9 @@ func TestSpecialFilesAreNotRead(t *testing.T) {
 func TestTablesKeepTheirNamesWithoutMigrations(t *testing.T) {
 	t.Parallel()
 	for _, change := range []func(*catalogue.Database){
-		func(d *catalogue.Database) { d.Prefix = "x_" }, func(d *catalogue.Database) { d.Schema = "messaging" },
+		func(d *catalogue.Database) { d.Prefix = "x_" }, func(d *catalogue.Database) {
+			d.Schema = "messaging"
+		},
 		func(d *catalogue.Database) { d.Engine = "mysql" },
 	} {
 		w, path, _ := generated(t, "goose")
@@ -170,14 +186,16 @@ func TestCataloguesOfDifferentTablesShareADirectory(t *testing.T) {
 	w.catalogue.Database.Prefix = "shop_"
 	for range 2 {
 		w.generate()
-		if w.known[0].File != "db/00002_outboxgen.sql" || string(w.disk[path].Data) != text || len(w.disk) != 2 {
+		if w.known[0].File != "db/00002_outboxgen.sql" || string(w.disk[path].Data) != text ||
+			len(w.disk) != 2 {
 			t.Fatalf("got %+v and %d files", w.known, len(w.disk))
 		}
 	}
 	// The other is renumbered to where ours was, which somebody has deleted.
 	delete(w.disk, path)
 	w.put("db/00002_outboxgen.sql", text)
-	if w.generate(); w.known[0].File != "db/00003_outboxgen.sql" || string(w.disk["db/00002_outboxgen.sql"].Data) != text {
+	if w.generate(); w.known[0].File != "db/00003_outboxgen.sql" ||
+		string(w.disk["db/00002_outboxgen.sql"].Data) != text {
 		t.Errorf("got %+v", w.known)
 	}
 }

@@ -50,7 +50,8 @@ func (p *planner) twice(first, second file) error {
 
 // shared points at the key that names a directory in which another catalogue has these very tables.
 func (p *planner) shared(f file, owner string) error {
-	d := diag.New(diag.TableSameName, p.Catalogue.Migrations.Pos, "%s makes these tables for %s", p.Display(f.path), owner).
+	d := diag.New(diag.TableSameName, p.Catalogue.Migrations.Pos, "%s makes these tables for %s",
+		p.Display(f.path), owner).
 		WithHelp("give one of the two catalogues a prefix or a schema, under database; " +
 			"for a database of its own, it needs a directory of migrations of its own")
 	return &Violation{Diagnostic: d}
@@ -106,9 +107,11 @@ func (p *planner) checkService(at string, names []string) error {
 		}
 	}
 	d := diag.New(diag.MigrationNeeded, p.Catalogue.Database.Pos,
-		"the service was %q and is %q now, but the tables of %s belong to the former, and refuse relays and consumers of the latter",
+		"the service was %q and is %q now, but the tables of %s belong to the former, and refuse "+
+			"relays and consumers of the latter",
 		p.Service, p.Catalogue.Service, p.Display(at)).
-		WithHelp("take back the change to service; or, if the source of every event is meant to change, write a migration that says: %s; "+
+		WithHelp("take back the change to service; or, if the source of every event is meant to "+
+			"change, write a migration that says: %s; "+
 			"and if no database has run %s, delete that and generate again", hand, p.Display(at))
 	return &Violation{Diagnostic: d}
 }

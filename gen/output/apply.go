@@ -43,7 +43,8 @@ func (c *Changes) Apply(ctx context.Context, dir Dir) (err error) {
 	return nil
 }
 
-// Create writes a file that is not there yet, whole or not at all. It is fs.ErrExist if there is one.
+// Create writes a file that is not there yet, whole or not at all. It is fs.ErrExist if there is
+// one.
 func (d Dir) Create(ctx context.Context, name string, data []byte) error {
 	if _, err := d.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fs.ErrExist)
@@ -116,7 +117,8 @@ func (d Dir) takeBack(done []Write) error {
 			}
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%w (and it is not as it was before: run it again)", d.describe(w.Path, err)))
+			errs = append(errs, fmt.Errorf("%w (and it is not as it was before: run it again)",
+				d.describe(w.Path, err)))
 		}
 	}
 	return errors.Join(errs...)

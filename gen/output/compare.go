@@ -33,10 +33,12 @@ type Write struct {
 // Missing reports whether there is no such file yet.
 func (w Write) Missing() bool { return w.Old == nil }
 
-// BySum reports whether the file was compared with what an earlier run has made, since what this one would make is not known.
+// BySum reports whether the file was compared with what an earlier run has made, since what this
+// one would make is not known.
 func (w Write) BySum() bool { return w.sum }
 
-// Line returns the first line of the old file that differs, counted from 1; 0 if there is none or if it is not known.
+// Line returns the first line of the old file that differs, counted from 1; 0 if there is none or
+// if it is not known.
 func (w Write) Line() int {
 	if w.Missing() || w.sum {
 		return 0
@@ -67,8 +69,9 @@ func (c *Changes) Remove() []string {
 	return names
 }
 
-// Compare finds out how the directory differs from the plan. The error names everything that is in the way: files that were not
-// generated, symbolic links, directories, special files. The changes are then those to all other files.
+// Compare finds out how the directory differs from the plan. The error names everything that is in
+// the way: files that were not generated, symbolic links, directories, special files. The changes
+// are then those to all other files.
 func Compare(dir Dir, plan Plan) (*Changes, error) {
 	if err := plan.validate(); err != nil {
 		return nil, err
@@ -130,7 +133,8 @@ func compareSum(dir Dir, name, sum string) (*Write, error) {
 	return w, nil
 }
 
-// current returns what stands where a generated file is to be, or the error that says what is in the way.
+// current returns what stands where a generated file is to be, or the error that says what is in
+// the way.
 func current(dir Dir, name string) (*Write, error) {
 	w := &Write{Path: name}
 	info, err := dir.Lstat(name)
@@ -138,11 +142,13 @@ func current(dir Dir, name string) (*Write, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return w, nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return nil, fmt.Errorf("%s: a file stands where a directory is needed: move it away", dir.Display(firstFile(dir, name)))
+		return nil, fmt.Errorf("%s: a file stands where a directory is needed: move it away",
+			dir.Display(firstFile(dir, name)))
 	case err != nil:
 		return nil, dir.describe(name, err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: %s is in the way of a generated file: move it away", dir.Display(name), Kind(info.Mode()))
+		return nil, fmt.Errorf("%s: %s is in the way of a generated file: move it away",
+			dir.Display(name), Kind(info.Mode()))
 	}
 	w.mode = info.Mode().Perm()
 	if w.Old, err = fs.ReadFile(dir.FS(), name); err != nil {
@@ -151,7 +157,8 @@ func current(dir Dir, name string) (*Write, error) {
 	return w, nil
 }
 
-// compareStale returns an earlier run's file that is still there, and still says that it is generated.
+// compareStale returns an earlier run's file that is still there, and still says that it is
+// generated.
 func compareStale(dir Dir, name string) (*Write, error) {
 	info, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

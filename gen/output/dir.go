@@ -66,7 +66,8 @@ func readable(info fs.FileInfo) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s, and not a file: move it away", Kind(info.Mode()))
 	case info.Size() > MaxBytes:
-		return fmt.Errorf("it has %d bytes, and %d are the limit: move it away", info.Size(), MaxBytes)
+		return fmt.Errorf("it has %d bytes, and %d are the limit: move it away", info.Size(),
+			MaxBytes)
 	}
 	return nil
 }

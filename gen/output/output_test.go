@@ -102,7 +102,8 @@ func TestApplyWritesWhatDiffersAndRemovesWhatIsStale(t *testing.T) {
 	p.Stale = []string{"gone/below/stale.go", "a/sqlc.go", "a/never.go"}
 
 	changes := w.compare(p)
-	if len(changes.All()) != 3 || !slices.Equal(changes.Remove(), []string{"gone/below/stale.go", "a/sqlc.go"}) {
+	if len(changes.All()) != 3 ||
+		!slices.Equal(changes.Remove(), []string{"gone/below/stale.go", "a/sqlc.go"}) {
 		t.Fatalf("got %+v to write and %q to remove", changes.All(), changes.Remove())
 	}
 	if err := changes.Apply(w.t.Context(), w.Dir); err != nil {
@@ -215,7 +216,8 @@ func TestAFailureWhileStagingChangesNothing(t *testing.T) {
 	changes := w.compare(p)
 	w.put("z", "a file got in the way")
 
-	if err := changes.Apply(w.t.Context(), w.Dir); err == nil || !strings.Contains(err.Error(), "z") {
+	if err := changes.Apply(w.t.Context(), w.Dir); err == nil ||
+		!strings.Contains(err.Error(), "z") {
 		t.Errorf("got error %v, want one about z", err)
 	}
 	w.want(map[string]string{"a.go": ours + "old", "stale.go": ours, "z": "a file got in the way"})
@@ -231,16 +233,19 @@ func TestAFailureWhileMovingTakesBackWhatWasMoved(t *testing.T) {
 	w.put("c.go", ours+"old c")
 	w.put("stale.go", ours)
 	w.put("x.lock", "old lock")
-	p := plan(file("a.go", ours+"new a"), file("aa/new.go", ours), file("b.go", ours+"new b"), file("c.go", ours+"new c"))
+	p := plan(file("a.go", ours+"new a"), file("aa/new.go", ours), file("b.go", ours+"new b"),
+		file("c.go", ours+"new c"))
 	p.Stale = []string{"stale.go"}
 	changes := w.compare(p)
 	w.put("b.go/x", "a directory got in the way")
 
-	if err := changes.Apply(w.t.Context(), w.Dir); err == nil || !strings.HasPrefix(err.Error(), "b.go: ") {
+	if err := changes.Apply(w.t.Context(), w.Dir); err == nil ||
+		!strings.HasPrefix(err.Error(), "b.go: ") {
 		t.Errorf("got error %v, want one about b.go", err)
 	}
 	w.want(map[string]string{
-		"a.go": ours + "old a", "b.go/x": "a directory got in the way", "c.go": ours + "old c", "stale.go": ours, "x.lock": "old lock",
+		"a.go": ours + "old a", "b.go/x": "a directory got in the way", "c.go": ours +
+			"old c", "stale.go": ours, "x.lock": "old lock",
 	})
 	if err := os.RemoveAll(filepath.Join(w.path, "b.go")); err != nil {
 		t.Fatal(err)
@@ -249,7 +254,8 @@ func TestAFailureWhileMovingTakesBackWhatWasMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(map[string]string{
-		"a.go": ours + "new a", "aa/new.go": ours, "b.go": ours + "new b", "c.go": ours + "new c", "x.lock": "lock",
+		"a.go": ours + "new a", "aa/new.go": ours, "b.go": ours + "new b", "c.go": ours +
+			"new c", "x.lock": "lock",
 	})
 }
 
@@ -260,7 +266,8 @@ func TestModesAreKept(t *testing.T) {
 	if err := os.Chmod(filepath.Join(w.path, "a.go"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.compare(plan(file("a.go", ours+"new"), file("b.go", ours))).Apply(w.t.Context(), w.Dir); err != nil {
+	if err := w.compare(plan(file("a.go", ours+"new"), file("b.go", ours))).Apply(w.t.Context(),
+		w.Dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]fs.FileMode{"a.go": 0o600, "b.go": 0o644} {

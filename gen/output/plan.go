@@ -1,8 +1,9 @@
 // Package output brings a plan of generated files to disk, or says how the disk differs from it.
 //
-// A hand-written file is neither overwritten nor removed: a file is the generator's own only if it says so itself. Nothing is
-// changed before everything is known to be possible, and every file is whole at any moment: the old one or the new one. A run
-// that is killed is completed by the next one, which also removes the temporary files that it left behind.
+// A hand-written file is neither overwritten nor removed: a file is the generator's own only if it
+// says so itself. Nothing is changed before everything is known to be possible, and every file is
+// whole at any moment: the old one or the new one. A run that is killed is completed by the next
+// one, which also removes the temporary files that it left behind.
 package output
 
 import (

@@ -98,11 +98,13 @@ func (d Dir) isStage(dir string) (bool, error) {
 	}
 	ignore, err := fs.ReadFile(d.FS(), path.Join(at, ignoreName))
 	whole := bytes.Equal(ignore, ignoreText)
-	if info.IsDir() && err == nil && (whole || len(entries) == 1 && bytes.HasPrefix(ignoreText, ignore)) {
+	if info.IsDir() && err == nil &&
+		(whole || len(entries) == 1 && bytes.HasPrefix(ignoreText, ignore)) {
 		return true, nil
 	}
-	return false, fmt.Errorf("%s: not overwritten, since it is not outboxgen's, which needs this name for "+
-		"temporary files: move or rename it", d.Display(at))
+	return false,
+		fmt.Errorf("%s: not overwritten, since it is not outboxgen's, which needs this name for "+
+			"temporary files: move or rename it", d.Display(at))
 }
 
 // makeStage makes a directory's stage, if it is not there yet.

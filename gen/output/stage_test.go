@@ -13,7 +13,8 @@ import (
 
 const ignore = "# " + output.Marker + "\n*\n"
 
-// What a killed run left behind goes, whatever the moment; what is a user's own stays, however it is called.
+// What a killed run left behind goes, whatever the moment; what is a user's own stays, however it
+// is called.
 func TestCleanRemovesWhatAKilledRunLeftAndNothingElse(t *testing.T) {
 	t.Parallel()
 	const stage = output.StageName
@@ -24,22 +25,35 @@ func TestCleanRemovesWhatAKilledRunLeftAndNothingElse(t *testing.T) {
 		wrong bool
 	}{
 		{"nothing", map[string]string{"a.go": ours}, []string{"a.go"}, false},
-		{"an ignore file that was cut short", map[string]string{stage + "/.gitignore": ignore[:7]}, nil, false},
+		{"an ignore file that was cut short", map[string]string{stage + "/.gitignore": ignore[:7]},
+			nil, false},
 		{"an ignore file alone", map[string]string{stage + "/.gitignore": ""}, nil, false},
-		{"no journal yet", map[string]string{stage + "/.gitignore": ignore, stage + "/scratch/x/db.go": "x"}, nil, false},
-		{"a journal that was cut short", map[string]string{stage + "/.gitignore": ignore, stage + "/journal.json": `{"Sta`}, nil, false},
+		{"no journal yet", map[string]string{
+			stage + "/.gitignore": ignore, stage + "/scratch/x/db.go": "x",
+		}, nil, false},
+		{"a journal that was cut short", map[string]string{
+			stage + "/.gitignore": ignore, stage + "/journal.json": `{"Sta`,
+		}, nil, false},
 		{"stages", map[string]string{
-			stage + "/.gitignore": ignore, stage + "/journal.json": `{"Stages":["d/e","gone"],"Made":["d","d/e"]}`,
-			stage + "/0": "x", "d/e/" + stage + "/.gitignore": ignore, "d/e/" + stage + "/1": "x", "d/mine": "x",
+			stage + "/.gitignore": ignore, stage +
+				"/journal.json": `{"Stages":["d/e","gone"],"Made":["d","d/e"]}`,
+			stage + "/0": "x", "d/e/" + stage + "/.gitignore": ignore, "d/e/" + stage +
+				"/1": "x", "d/mine": "x",
 		}, []string{"d/mine"}, false},
-		{"a user's directory", map[string]string{stage + "/mine": "x"}, []string{stage + "/mine"}, true},
+		{"a user's directory", map[string]string{stage + "/mine": "x"}, []string{stage + "/mine"},
+			true},
 		{"a user's file", map[string]string{stage: "x"}, []string{stage}, true},
-		{"a user's directory with an ignore file", map[string]string{stage + "/.gitignore": "*\n", stage + "/0": "x"},
+		{"a user's directory with an ignore file", map[string]string{
+			stage + "/.gitignore": "*\n", stage + "/0": "x",
+		},
 			[]string{stage + "/.gitignore", stage + "/0"}, true},
 		{"a user's directory below", map[string]string{
-			stage + "/.gitignore": ignore, stage + "/journal.json": `{"Stages":["d","../x"]}`, "d/" + stage + "/mine": "x",
+			stage + "/.gitignore": ignore, stage + "/journal.json": `{"Stages":["d","../x"]}`,
+			"d/" + stage + "/mine": "x",
 		}, []string{"d/" + stage + "/mine", stage + "/.gitignore", stage + "/journal.json"}, true},
-		{"files of similar names", map[string]string{".a.go.ABCDEFGH.tmp": ours, "outboxgen.tmp/0": ours},
+		{"files of similar names", map[string]string{
+			".a.go.ABCDEFGH.tmp": ours, "outboxgen.tmp/0": ours,
+		},
 			[]string{".a.go.ABCDEFGH.tmp", "outboxgen.tmp/0"}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

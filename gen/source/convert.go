@@ -127,7 +127,9 @@ func (l *loader) at(y *yaml.Node) rune {
 var sexagesimal = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 
 // numeric matches numbers of any size (YAML 1.2.2, 10.3.2).
-var numeric = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^0o[0-7]+$|^0x[0-9a-fA-F]+$`)
+var numeric = regexp.MustCompile(
+	`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^0o[0-7]+$|^0x[0-9a-fA-F]+$`,
+)
 
 var oldBools = map[string]bool{"y": true, "yes": true, "on": true, "n": true, "no": true, "off": true}
 

@@ -21,8 +21,11 @@ func isInvisible(r rune) bool {
 // invisibleAt reports the rune at a column, which is counted from 0.
 func (l *loader) invisibleAt(line, column int) diag.Diagnostic {
 	pos := diag.Pos{File: l.file, Line: line, Column: column + 1, End: column + 2}
-	return diag.New(diag.YAMLEncoding, pos, "YAML does not take U+%04X for a space, and it looks like one or like nothing",
-		l.line(line)[column]).WithHelp(`write a space, or remove it; in a text, put it between double quotes`)
+	return diag.New(diag.YAMLEncoding,
+		pos, "YAML does not take U+%04X for a space, and it looks like one or like nothing",
+		l.line(line)[column]).WithHelp(
+		`write a space, or remove it; in a text, put it between double quotes`,
+	)
 }
 
 // misplaced returns the index of an invisible rune before a line's first mark, or after the colon
@@ -69,7 +72,8 @@ func (l *loader) checkPlain(y *yaml.Node, isKey bool) {
 		if !isInvisible(r) {
 			continue
 		}
-		if !isKey && !indicator.MatchString(string(value[:i])) && (i+1 == len(value) || value[i+1] != '#') {
+		if !isKey && !indicator.MatchString(string(value[:i])) &&
+			(i+1 == len(value) || value[i+1] != '#') {
 			continue
 		}
 		column := y.Column - 1 + i

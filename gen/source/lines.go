@@ -19,7 +19,8 @@ func (l *loader) checkTabs(text map[int]bool) {
 func (l *loader) tabProblem(line, tab int) diag.Diagnostic {
 	pos := diag.Pos{File: l.file, Line: line, Column: tab + 1, End: tab + 2}
 	if blank := l.line(line); firstMark(blank) == len(blank) {
-		return diag.New(diag.YAMLTab, pos, "the line is blank but for a tab").WithHelp("remove the tab")
+		return diag.New(diag.YAMLTab,
+			pos, "the line is blank but for a tab").WithHelp("remove the tab")
 	}
 	return diag.New(diag.YAMLTab, pos, "the line is indented with a tab").WithHelp("indent with spaces")
 }

@@ -29,7 +29,9 @@ func (l *loader) locate(err error) diag.Diagnostic {
 	}
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	reason = reportedLine.ReplaceAllString(reason, "")
-	pos := diag.Pos{File: l.file, Line: number, Column: mark + 1, End: max(trimmedEnd(line), mark+2)}
+	pos := diag.Pos{
+		File: l.file, Line: number, Column: mark + 1, End: max(trimmedEnd(line), mark+2),
+	}
 	for _, c := range syntaxCauses {
 		if !strings.Contains(reason, c.reason) {
 			continue

@@ -17,12 +17,14 @@ func wantOnly(t *testing.T, data, rule, place string) {
 		return
 	}
 	d := list[0]
-	if at := fmt.Sprintf("%d:%d-%d", d.Pos.Line, d.Pos.Column, d.Pos.End); d.Rule != rule || at != place {
+	if at := fmt.Sprintf("%d:%d-%d", d.Pos.Line, d.Pos.Column, d.Pos.End); d.Rule != rule ||
+		at != place {
 		t.Errorf("%q: got %s at %s, want %s at %s", data, d.Rule, at, rule, place)
 	}
 }
 
-// A line of nothing but white space is an error to the YAML reader if there is a tab in it, almost anywhere.
+// A line of nothing but white space is an error to the YAML reader if there is a tab in it, almost
+// anywhere.
 func TestATabOnABlankLineIsNamed(t *testing.T) {
 	t.Parallel()
 	for data, place := range map[string]string{
@@ -49,7 +51,8 @@ func TestATabOnABlankLineIsNamed(t *testing.T) {
 func TestWhatLooksLikeASpaceIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, space := range []string{
-		"\u00a0", "\u00ad", "\u034f", "\u115f", "\u1680", "\u180e", "\u2003", "\u200b", "\u200d", "\u202f",
+		"\u00a0", "\u00ad", "\u034f", "\u115f", "\u1680", "\u180e", "\u2003", "\u200b", "\u200d",
+		"\u202f",
 		"\u205f", "\u2060", "\u2800", "\u3000", "\u3164",
 	} {
 		for data, place := range map[string]string{
@@ -75,8 +78,9 @@ func TestWhatLooksLikeASpaceIsNamed(t *testing.T) {
 		}
 	}
 	for data, place := range map[string]string{
-		"a:\n\vb: 1\n": "2:1-2", "a: 1\n\fb: 1\n": "2:1-2", "a: 1\n\ufeffb: 2\n": "2:1-2", "a:\n\u0085 b: 1\n": "2:1-2",
-		"a:\n\u2028b: 1\n": "2:1-2", "a: 1\rb: 2\n": "1:5-6",
+		"a:\n\vb: 1\n": "2:1-2", "a: 1\n\fb: 1\n": "2:1-2", "a: 1\n\ufeffb: 2\n": "2:1-2",
+		"a:\n\u0085 b: 1\n": "2:1-2",
+		"a:\n\u2028b: 1\n":  "2:1-2", "a: 1\rb: 2\n": "1:5-6",
 	} {
 		wantOnly(t, data, diag.YAMLEncoding, place)
 	}
@@ -86,8 +90,10 @@ func TestWhatLooksLikeASpaceIsNamed(t *testing.T) {
 func TestInvisibleCharactersAreFineWithinText(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{
-		"a: environ 3\u202f000\u00a0€\n", "a: \"\u00a0b\"\n", "'a\u00a0': b\n", "a: done ✔\ufe0f\n", "a: 👩\u200d🚀 flies\n",
-		"a: |\n  \u00a0text\n  \u200bmore\n", "a: b # \u00a0comment\n", "\ufeffa: b\n", "a: [1,\n\t\n 2]\n",
+		"a: environ 3\u202f000\u00a0€\n", "a: \"\u00a0b\"\n", "'a\u00a0': b\n", "a: done ✔\ufe0f\n",
+		"a: 👩\u200d🚀 flies\n",
+		"a: |\n  \u00a0text\n  \u200bmore\n", "a: b # \u00a0comment\n", "\ufeffa: b\n",
+		"a: [1,\n\t\n 2]\n",
 		"a: می\u200cخواهم\n",
 	} {
 		if file, list := source.Load("x.yaml", []byte(data)); file == nil || len(list) > 0 {

@@ -1,6 +1,7 @@
 // Package sql renders a catalogue's tables and queries from the templates of its database engine.
 //
-// What it renders depends on the catalogue's database section and its service only: events add no SQL.
+// What it renders depends on the catalogue's database section and its service only: events add no
+// SQL.
 package sql
 
 import (
@@ -69,13 +70,14 @@ func Render(db catalogue.Database, service string) (Files, error) {
 	}, nil
 }
 
-// Schema returns the statements that create the tables of a service, those with semicolons inside wrapped in what s says.
+// Schema returns the statements that create the tables of a service, those with semicolons inside
+// wrapped in what s says.
 func Schema(db catalogue.Database, service string, s Statement) ([]byte, error) {
 	return render(db, "schema.sql.tmpl", functions(db, service, s))
 }
 
-// Hand returns the statement that gives the tables to another service. Nobody but a person may say so: the service is the
-// source of every event.
+// Hand returns the statement that gives the tables to another service. Nobody but a person may say
+// so: the service is the source of every event.
 func Hand(db catalogue.Database, service string) string {
 	return "UPDATE " + qualified(db, "outbox_meta") + " SET service = " + literal(service)
 }

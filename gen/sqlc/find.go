@@ -21,11 +21,15 @@ func Find(path, dir string) (Command, error) {
 	}
 	for ; ; dir = filepath.Dir(dir) {
 		if listsTool(filepath.Join(dir, "go.mod")) {
-			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: dir, Timeout: buildTimeout, Builds: true}, nil
+			return Command{
+				Args: []string{"go", "tool", "sqlc"}, Dir: dir, Timeout: buildTimeout, Builds: true,
+			}, nil
 		}
 		// Run inside tools/, it needs no module above; and a workspace that leaves tools/ out does not matter.
 		if tools := filepath.Join(dir, "tools"); listsTool(filepath.Join(tools, "go.mod")) {
-			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: tools, Env: []string{"GOWORK=off"}, Timeout: buildTimeout, Builds: true}, nil
+			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: tools, Env: []string{
+				"GOWORK=off",
+			}, Timeout: buildTimeout, Builds: true}, nil
 		}
 		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || dir == filepath.Dir(dir) {
 			break

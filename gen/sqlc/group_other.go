@@ -4,7 +4,8 @@ package sqlc
 
 import "os/exec"
 
-// This system has no process groups that signals can be sent to: a command ends without those that it started.
+// This system has no process groups that signals can be sent to: a command ends without those that
+// it started.
 
 func inGroup(*exec.Cmd) {}
 

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// inGroup makes a command the head of a process group of its own: go, the sqlc that go starts, and compilers.
+// inGroup makes a command the head of a process group of its own: go, the sqlc that go starts, and
+// compilers.
 func inGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

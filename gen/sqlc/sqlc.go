@@ -41,10 +41,13 @@ const (
 // String is the command as one would type it.
 func (c Command) String() string { return strings.Join(c.Args, " ") }
 
-// Compile runs sqlc on files in a new directory within temp, or the system's directory for temporary files if temp is "". It
-// returns the Go files that sqlc made, by name. Among the input is a sqlc.yaml that puts them beside it. Errors in the SQL are
-// a *CompileError. If the context ends, so do sqlc and all that it has started.
-func (c Command) Compile(ctx context.Context, temp string, files map[string][]byte) (map[string][]byte, error) {
+// Compile runs sqlc on files in a new directory within temp, or the system's directory for
+// temporary files if temp is "". It returns the Go files that sqlc made, by name. Among the input
+// is a sqlc.yaml that puts them beside it. Errors in the SQL are a *CompileError. If the context
+// ends, so do sqlc and all that it has started.
+func (c Command) Compile(
+	ctx context.Context, temp string, files map[string][]byte,
+) (map[string][]byte, error) {
 	if err := c.checkVersion(ctx); err != nil {
 		return nil, err
 	}

@@ -94,7 +94,8 @@ func TestOtherFailuresShowWhatWasSaid(t *testing.T) {
 func TestAnUnknownVersionIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v1.29.0", "v2.0.0", "(devel)", "abcdef0"} {
-		if _, err := fake(t, version, `echo x > "$dir/db.go"`).Compile(t.Context(), "", input()); err != nil {
+		if _, err := fake(t, version, `echo x > "$dir/db.go"`).Compile(t.Context(), "",
+			input()); err != nil {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
@@ -104,7 +105,8 @@ func TestARunHasALimitAndStopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	c := fake(t, "v1.31.1", "exec sleep 60")
 	c.Timeout = 300 * time.Millisecond
-	if _, err := c.Compile(t.Context(), "", input()); err == nil || !strings.Contains(err.Error(), "took longer than 300ms") {
+	if _, err := c.Compile(t.Context(), "", input()); err == nil ||
+		!strings.Contains(err.Error(), "took longer than 300ms") {
 		t.Errorf("got error %v, want one about the limit", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

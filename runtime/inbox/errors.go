@@ -15,9 +15,9 @@ var ErrInFlight = errors.New("another delivery of the event is being handled")
 // deliver it again, to a process of another release that knows this one.
 var ErrUnknownVersion = errors.New("the consumer handles no such version of the event")
 
-// ErrTxEnded says that a handler ended its transaction by itself, with a ROLLBACK, say, whether or not
-// it began another one: nothing tells whether its effects and the record of the event were committed
-// together, so the event counts as not handled.
+// ErrTxEnded says that a handler ended its transaction by itself, with a ROLLBACK, say, whether or
+// not it began another one: nothing tells whether its effects and the record of the event were
+// committed together, so the event counts as not handled.
 var ErrTxEnded = errors.New("inbox: the handler ended its transaction by itself")
 
 // HandlerError says which consumer failed on which event. It adds nothing of the payload to the text of Err, which is the

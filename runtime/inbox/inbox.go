@@ -61,9 +61,10 @@ func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) 
 // have been enqueued or made due. The context that a route gets has the
 // message's traceparent (outbox.Traceparent) and the message itself (MessageFrom).
 //
-// Two versions of one event may share an id: they tell one fact, which is applied once, in the version
-// that comes first. A version that the consumer does not know is a duplicate if another one has been
-// applied, and otherwise an error, never Ignored: a process of another release may know it.
+// Two versions of one event may share an id: they tell one fact, which is applied once, in the
+// version that comes first. A version that the consumer does not know is a duplicate if another one
+// has been applied, and otherwise an error, never Ignored: a process of another release may know
+// it.
 //
 // Every error is a *HandlerError, and the message has to be delivered again. Nothing has been changed then, unless only the
 // answer to the commit was lost: a redelivery is a duplicate in that case. Of what it wraps, errors.Is and errors.As find

@@ -226,19 +226,21 @@ func TestOtherEventsAreIgnored(t *testing.T) {
 	}
 }
 
-// TestAnUnknownVersionIsHandedBack holds that another version of what the consumer handles is never acknowledged away, and has
-// no effect that a process of another release would have to undo.
+// TestAnUnknownVersionIsHandedBack holds that another version of what the consumer handles is never
+// acknowledged away, and has no effect that a process of another release would have to undo.
 func TestAnUnknownVersionIsHandedBack(t *testing.T) {
 	t.Parallel()
 	s := newMemStore()
 	release1 := newInbox(s, record)
-	release2 := inbox.New("stock", s, map[string]inbox.Route[*memTx]{"order.placed@2": inbox.RouteTo(record)})
+	release2 := inbox.New("stock", s,
+		map[string]inbox.Route[*memTx]{"order.placed@2": inbox.RouteTo(record)})
 	m := message("o1")
 	m.Version = 2
 	for range 3 {
 		outcome, err := release1.Handle(t.Context(), m)
 		var he *inbox.HandlerError
-		if outcome != inbox.Failed || !errors.Is(err, inbox.ErrUnknownVersion) || !errors.As(err, &he) || he.Type != "order.placed@2" {
+		if outcome != inbox.Failed || !errors.Is(err, inbox.ErrUnknownVersion) ||
+			!errors.As(err, &he) || he.Type != "order.placed@2" {
 			t.Fatalf("got %v, %v, want ErrUnknownVersion", outcome, err)
 		}
 	}
@@ -256,11 +258,13 @@ func TestAnUnknownVersionIsHandedBack(t *testing.T) {
 func TestAStoreThatCannotRecallHandsBackToo(t *testing.T) {
 	t.Parallel()
 	s := newMemStore()
-	plain := inbox.New("stock", inbox.Store[*memTx](struct{ inbox.Store[*memTx] }{s}), map[string]inbox.Route[*memTx]{"order.placed@1": inbox.RouteTo(record)})
+	plain := inbox.New("stock", inbox.Store[*memTx](struct{ inbox.Store[*memTx] }{s}),
+		map[string]inbox.Route[*memTx]{"order.placed@1": inbox.RouteTo(record)})
 	m := message("o1")
 	expect(t, plain, m, inbox.Applied)
 	m.Version = 2
-	if outcome, err := plain.Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, inbox.ErrUnknownVersion) {
+	if outcome, err := plain.Handle(t.Context(), m); outcome != inbox.Failed ||
+		!errors.Is(err, inbox.ErrUnknownVersion) {
 		t.Errorf("got %v, %v, want ErrUnknownVersion", outcome, err)
 	}
 }
@@ -268,20 +272,23 @@ func TestAStoreThatCannotRecallHandsBackToo(t *testing.T) {
 func TestAnUnknownVersionWithinAHandlerIsAFailureOfThisEvent(t *testing.T) {
 	t.Parallel()
 	other := newInbox(newMemStore(), record)
-	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, _ *outbox.Message, _ placed) error {
+	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, _ *outbox.Message,
+		_ placed) error {
 		m := message("o2")
 		m.Version = 2
 		_, err := other.Handle(ctx, m)
 		return err
 	})
-	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.Failed || err == nil || errors.Is(err, inbox.ErrUnknownVersion) {
+	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.Failed ||
+		err == nil || errors.Is(err, inbox.ErrUnknownVersion) {
 		t.Errorf("got %v, %v, want a failure that is not ErrUnknownVersion", outcome, err)
 	}
 }
 
 func TestAnInvalidTraceparentIsIgnored(t *testing.T) {
 	t.Parallel()
-	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, _ *outbox.Message, _ placed) error {
+	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, _ *outbox.Message,
+		_ placed) error {
 		if got := outbox.Traceparent(ctx); got != "" {
 			t.Errorf("got traceparent %q, want none", got)
 		}

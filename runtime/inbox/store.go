@@ -25,8 +25,8 @@ type Store[Tx any] interface {
 	Doorbell() *outbox.Doorbell
 }
 
-// Recaller is a Store that can tell whether a consumer has handled an event, without claiming it. An
-// Inbox asks for events in a version that it does not know: one of which it has applied another
+// Recaller is a Store that can tell whether a consumer has handled an event, without claiming it.
+// An Inbox asks for events in a version that it does not know: one of which it has applied another
 // version is a duplicate. Without it, such an event waits for a process that knows the version.
 // Generated stores implement it.
 type Recaller interface {

@@ -16,8 +16,9 @@ type Config struct {
 	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or to a third of Lease where that
 	// is less.
 	PublishTimeout time.Duration
-	// Concurrency is how many publishes may be under way at once. Those of a topic that does not answer
-	// for much longer than usual do not count, so that others do not wait for it. Defaults to 64.
+	// Concurrency is how many publishes may be under way at once. Those of a topic that does not
+	// answer for much longer than usual do not count, so that others do not wait for it. Defaults
+	// to 64.
 	Concurrency int
 	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults to 4,096; at least 64.
 	MaxInFlight int
@@ -26,9 +27,10 @@ type Config struct {
 	// PollInterval is how long the relay sleeps at most before it looks for events again. It looks sooner after an event, and
 	// when the doorbell rings. Defaults to 1 s.
 	PollInterval time.Duration
-	// MaxAttempts is how many attempts the broker may refuse before the event becomes a dead letter. Attempts at which the
-	// broker could not be reached do not count. Defaults to 12. With Unlimited an event is tried until it is published, and
-	// the broker's refusals make no dead letters but for those marked as Permanent.
+	// MaxAttempts is how many attempts the broker may refuse before the event becomes a dead
+	// letter. Attempts at which the broker could not be reached do not count. Defaults to 12. With
+	// Unlimited an event is tried until it is published, and the broker's refusals make no dead
+	// letters but for those marked as Permanent.
 	MaxAttempts int
 	// BackoffMin and BackoffMax bound the time until the next attempt: it is random, up to a bound that begins with BackoffMin
 	// and doubles with each attempt until BackoffMax. They default to 1 s and 15 min.

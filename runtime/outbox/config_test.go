@@ -40,7 +40,8 @@ func TestConfigRefusesWhatDoesNotFit(t *testing.T) {
 		"Lease":       {Lease: math.MaxInt64},
 	} {
 		err := c.withDefaults().validate()
-		if err == nil || !strings.Contains(err.Error(), field+" is") || !strings.Contains(err.Error(), "at most") {
+		if err == nil || !strings.Contains(err.Error(), field+" is") ||
+			!strings.Contains(err.Error(), "at most") {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}
@@ -48,8 +49,9 @@ func TestConfigRefusesWhatDoesNotFit(t *testing.T) {
 
 func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
 	c := Config{
-		MaxAttempts: math.MaxInt32, Concurrency: math.MaxInt, MaxInFlight: math.MaxInt, MaxInFlightBytes: math.MaxInt,
-		BackoffMin: math.MaxInt64 - 1, BackoffMax: math.MaxInt64, PollInterval: math.MaxInt64,
+		MaxAttempts: math.MaxInt32, Concurrency: math.MaxInt, MaxInFlight: math.MaxInt,
+		MaxInFlightBytes: math.MaxInt,
+		BackoffMin:       math.MaxInt64 - 1, BackoffMax: math.MaxInt64, PollInterval: math.MaxInt64,
 	}.withDefaults()
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
@@ -75,21 +77,23 @@ func TestBackoffDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// TestAttemptsEndAtTheTopOfTheirRange refuses an event for good measure: with a limit it is dead, without
-// one it is tried again, and its attempts do not begin anew.
+// TestAttemptsEndAtTheTopOfTheirRange refuses an event for good measure: with a limit it is dead,
+// without one it is tried again, and its attempts do not begin anew.
 func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
 	for most, want := range map[int]verdict{Unlimited: retry, 12: dead, math.MaxInt32: dead} {
 		l := newLedger(Config{MaxAttempts: most}.withDefaults())
 		l.own([]Ownership{{Shard: 0}}, 0, 0)
 		now := time.Now()
 		p, _ := l.plan(now)
-		l.accept(p, []Message{{Type: "x", Version: 1, Topic: "t", Key: "a", Attempts: math.MaxInt32, Position: Position{Seq: 1}}}, nil)
+		l.accept(p, []Message{{Type: "x", Version: 1, Topic: "t", Key: "a", Attempts: math.MaxInt32,
+			Position: Position{Seq: 1}}}, nil)
 		l.mu.Lock()
 		e := l.next(now)
 		l.finish(e, errors.New("refused"), now)
 		l.mu.Unlock()
 		if e.verdict != want || e.Attempts != math.MaxInt32 {
-			t.Errorf("MaxAttempts %d: got verdict %d with %d attempts, want %d", most, e.verdict, e.Attempts, want)
+			t.Errorf("MaxAttempts %d: got verdict %d with %d attempts, want %d", most, e.verdict,
+				e.Attempts, want)
 		}
 	}
 }

@@ -49,8 +49,8 @@ type enqueueOptions struct {
 	headers   map[string]string
 }
 
-// WithID gives the event an id of the caller's, so that a producer that runs twice produces the same
-// event. It fits one event only, or all versions of one fact.
+// WithID gives the event an id of the caller's, so that a producer that runs twice produces the
+// same event. It fits one event only, or all versions of one fact.
 func WithID(id ID) EnqueueOption { return func(o *enqueueOptions) { o.id = id } }
 
 // WithCausation records the event whose handling caused this one.
@@ -72,8 +72,9 @@ func WithHeader(name, value string) EnqueueOption {
 	}
 }
 
-// EventError says that an event cannot be enqueued as it is. Nothing was sent to the database, so the
-// caller's transaction remains usable. Its text names event types, fields and headers, never a value.
+// EventError says that an event cannot be enqueued as it is. Nothing was sent to the database, so
+// the caller's transaction remains usable. Its text names event types, fields and headers, never a
+// value.
 type EventError struct {
 	Type string // such as order.placed@1; "" for what does not concern one event
 	Err  error
@@ -98,7 +99,9 @@ func Encode(ctx context.Context, shards int, events []Event, opts ...EnqueueOpti
 
 // EncodeVersions is Encode for versions of one fact: events of one name and key, each in another
 // version. Their rows share an id, so that a consumer that handles several of them applies one.
-func EncodeVersions(ctx context.Context, shards int, versions []Event, opts ...EnqueueOption) ([]Row, error) {
+func EncodeVersions(
+	ctx context.Context, shards int, versions []Event, opts ...EnqueueOption,
+) ([]Row, error) {
 	if err := checkVersions(versions); err != nil {
 		return nil, err
 	}
@@ -123,10 +126,12 @@ func checkVersions(versions []Event) error {
 		switch {
 		case t.Name != first.Name:
 			problem = "another event than " + first.String() + ": they are no versions of one fact"
-		case slices.ContainsFunc(versions[:i+1], func(e Event) bool { return e.EventType().Version == t.Version }):
+		case slices.ContainsFunc(versions[:i+1],
+			func(e Event) bool { return e.EventType().Version == t.Version }):
 			problem = "the version is given twice"
 		case e.EventKey() != key:
-			problem = "another key than that of " + first.String() + ": they are no versions of one fact"
+			problem = "another key than that of " + first.String() +
+				": they are no versions of one fact"
 		}
 		if problem != "" {
 			return &EventError{Type: t.String(), Err: errors.New(problem)}

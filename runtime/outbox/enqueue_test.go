@@ -73,7 +73,8 @@ func TestEncodeCarriesTheTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(rows[0].Headers), `{"tenant":"t","traceparent":"`+validTraceparent+`"}`; got != want {
+	if got, want := string(rows[0].Headers), `{"tenant":"t","traceparent":"`+validTraceparent+
+		`"}`; got != want {
 		t.Fatalf("got headers %s, want %s", got, want)
 	}
 }
@@ -107,10 +108,12 @@ func TestAnInvalidTraceIsIgnored(t *testing.T) {
 		}
 		for how, encode := range map[string]func() ([]Row, error){
 			"context": func() ([]Row, error) {
-				return Encode(ContextWithTraceparent(t.Context(), traceparent), 4, []Event{note{Key: "a"}})
+				return Encode(ContextWithTraceparent(t.Context(), traceparent),
+					4, []Event{note{Key: "a"}})
 			},
 			"header": func() ([]Row, error) {
-				return Encode(t.Context(), 4, []Event{note{Key: "a"}}, WithHeader("Traceparent", traceparent))
+				return Encode(t.Context(), 4, []Event{note{Key: "a"}},
+					WithHeader("Traceparent", traceparent))
 			},
 		} {
 			rows, err := encode()
@@ -123,19 +126,29 @@ func TestAnInvalidTraceIsIgnored(t *testing.T) {
 	}
 }
 
-// TestHeadersOfATraceTakeTheRoomThatIsLeft: the caller's own headers come first, and baggage of any size costs no event.
+// TestHeadersOfATraceTakeTheRoomThatIsLeft: the caller's own headers come first, and baggage of any
+// size costs no event.
 func TestHeadersOfATraceTakeTheRoomThatIsLeft(t *testing.T) {
 	ctx := ContextWithTraceparent(t.Context(), validTraceparent)
-	header := func(name string, size int) EnqueueOption { return WithHeader(name, strings.Repeat("x", size)) }
+	header := func(name string, size int) EnqueueOption {
+		return WithHeader(name, strings.Repeat("x", size))
+	}
 	for name, c := range map[string]struct {
 		opts []EnqueueOption
 		want string
 	}{
-		"all fit":                      {[]EnqueueOption{header("a", 9), header("tracestate", 9), header("baggage", 9)}, "a baggage traceparent tracestate"},
-		"large baggage":                {[]EnqueueOption{header("a", 9), header("tracestate", 9), header("Baggage", 9000)}, "a traceparent tracestate"},
-		"no room for a trace":          {[]EnqueueOption{header("a", MaxHeaderBytes-20), header("tracestate", 1)}, "a"},
-		"invalid baggage":              {[]EnqueueOption{WithHeader("baggage", "a\xff")}, "traceparent"},
-		"an invalid one replaces none": {[]EnqueueOption{WithHeader("traceparent", "rubbish")}, "traceparent"},
+		"all fit": {[]EnqueueOption{header("a", 9), header("tracestate", 9), header("baggage", 9)},
+			"a baggage traceparent tracestate"},
+		"large baggage": {[]EnqueueOption{
+			header("a", 9), header("tracestate", 9), header("Baggage", 9000),
+		}, "a traceparent tracestate"},
+		"no room for a trace": {
+			[]EnqueueOption{header("a", MaxHeaderBytes-20), header("tracestate", 1)}, "a",
+		},
+		"invalid baggage": {[]EnqueueOption{WithHeader("baggage", "a\xff")}, "traceparent"},
+		"an invalid one replaces none": {
+			[]EnqueueOption{WithHeader("traceparent", "rubbish")}, "traceparent",
+		},
 	} {
 		rows, err := Encode(ctx, 4, []Event{note{Key: "a"}}, c.opts...)
 		if err != nil {
@@ -152,11 +165,14 @@ func TestHeadersOfATraceTakeTheRoomThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestAcceptedHeadersCanBePassedOn holds that a handler may enqueue what AcceptHeaders left of a stranger's headers.
+// TestAcceptedHeadersCanBePassedOn holds that a handler may enqueue what AcceptHeaders left of a
+// stranger's headers.
 func TestAcceptedHeadersCanBePassedOn(t *testing.T) {
 	given := map[string]string{
-		"tenant": "größe", "": "no name", "a b": "blank", "ce-x": "reserved", "Ce-y": "reserved", "broken": "a\xff", "lines": "a\r\nb",
-		"nul": "a\x00b", "trimmed": " a", "TraceParent": validTraceparent, "Tracestate": "a=b", "huge": strings.Repeat("x", 10_000),
+		"tenant": "größe", "": "no name", "a b": "blank", "ce-x": "reserved", "Ce-y": "reserved",
+		"broken": "a\xff", "lines": "a\r\nb",
+		"nul": "a\x00b", "trimmed": " a", "TraceParent": validTraceparent, "Tracestate": "a=b",
+		"huge":   strings.Repeat("x", 10_000),
 		"large1": strings.Repeat("x", 5000), "large2": strings.Repeat("x", 5000),
 	}
 	accepted := AcceptHeaders(given)
@@ -171,7 +187,9 @@ func TestAcceptedHeadersCanBePassedOn(t *testing.T) {
 	if _, err := Encode(t.Context(), 4, []Event{note{Key: "a"}}, opts...); err != nil {
 		t.Error(err)
 	}
-	if got := AcceptHeaders(map[string]string{"traceparent": "rubbish", "tracestate": "a=b"}); len(got) != 0 {
+	if got := AcceptHeaders(map[string]string{"traceparent": "rubbish", "tracestate": "a=b"}); len(
+		got,
+	) != 0 {
 		t.Errorf("got %v of an invalid trace, want nothing", got)
 	}
 }
@@ -197,22 +215,29 @@ func TestVersionsOfOneFactShareAnID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows[0].ID != rows[1].ID || rows[0].ID == uuid.Nil || rows[0].Shard != rows[1].Shard || rows[0].Version != 3 || rows[1].Version != 2 {
+	if rows[0].ID != rows[1].ID || rows[0].ID == uuid.Nil || rows[0].Shard != rows[1].Shard ||
+		rows[0].Version != 3 || rows[1].Version != 2 {
 		t.Errorf("got %+v, want one id and shard, and the order that was given", rows)
 	}
 	id := uuid.New()
-	if rows, err = EncodeVersions(t.Context(), 4, versions, WithID(id)); err != nil || rows[0].ID != id || rows[1].ID != id {
+	if rows, err = EncodeVersions(t.Context(), 4, versions, WithID(id)); err != nil ||
+		rows[0].ID != id || rows[1].ID != id {
 		t.Errorf("got %+v and error %v, want the id %s in both", rows, err, id)
 	}
 	for name, c := range map[string]struct {
 		versions []Event
 		want     string
 	}{
-		"none":               {nil, "outbox: enqueue: no version of the event is given"},
-		"one version twice":  {[]Event{note{Key: "a"}, note{Key: "a"}}, "outbox: enqueue note.taken@2: the version is given twice"},
-		"different events":   {[]Event{note{Key: "a"}, other{note{Key: "a"}}}, "outbox: enqueue note.lost@4: another event than note.taken@2: they are no versions of one fact"},
-		"different keys":     {[]Event{note{Key: "a"}, noteV3{Key: "secret"}}, "outbox: enqueue note.taken@3: another key than that of note.taken@2: they are no versions of one fact"},
-		"an invalid version": {[]Event{note{Key: "a"}, noteV3{Key: "a", Text: "secret\xff"}}, "outbox: enqueue note.taken@3: payload: text: not a string in UTF-8"},
+		"none": {nil, "outbox: enqueue: no version of the event is given"},
+		"one version twice": {[]Event{note{Key: "a"}, note{Key: "a"}},
+			"outbox: enqueue note.taken@2: the version is given twice"},
+		"different events": {[]Event{note{Key: "a"}, other{note{Key: "a"}}}, "outbox: enqueue " +
+			"note.lost@4: another event than note.taken@2: they are no versions of one fact"},
+		"different keys": {[]Event{note{Key: "a"}, noteV3{Key: "secret"}},
+			"outbox: enqueue note.taken@3: another key than that of note.taken@2: they are no " +
+				"versions of one fact"},
+		"an invalid version": {[]Event{note{Key: "a"}, noteV3{Key: "a", Text: "secret\xff"}},
+			"outbox: enqueue note.taken@3: payload: text: not a string in UTF-8"},
 	} {
 		_, err := EncodeVersions(t.Context(), 4, c.versions)
 		var invalid *EventError

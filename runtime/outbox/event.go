@@ -12,8 +12,8 @@ import (
 // Where it is undefined, require the runtime's version that belongs to the generator, or run go generate again.
 const GeneratedV1 = true
 
-// ID identifies an event wherever it goes. It is assigned once, at enqueue, and never again: publishing
-// twice carries the same ID. Versions of one fact that are enqueued together share it.
+// ID identifies an event wherever it goes. It is assigned once, at enqueue, and never again:
+// publishing twice carries the same ID. Versions of one fact that are enqueued together share it.
 type ID = uuid.UUID
 
 // Ordering says what one event may expect of another with the same key.

@@ -8,20 +8,22 @@ import (
 // BacklogLimit is the largest number that a Backlog counts to, so that counting stays cheap.
 const BacklogLimit = 100_000
 
-// Backlog is what stands in an outbox, whichever relay is to publish it. Generated stores read it from the tables of pending
-// events and dead letters alone, and never from those that were published.
+// Backlog is what stands in an outbox, whichever relay is to publish it. Generated stores read it
+// from the tables of pending events and dead letters alone, and never from those that were
+// published.
 type Backlog struct {
-	// Pending is the number of events that are committed and not yet published, those that wait for a retry included. It is
-	// BacklogLimit if there are that many or more.
+	// Pending is the number of events that are committed and not yet published, those that wait for
+	// a retry included. It is BacklogLimit if there are that many or more.
 	Pending int
-	// Oldest is how long ago the oldest of them was enqueued, or 0 if there are none. Of BacklogLimit events and more, it is the
-	// oldest of those that come first.
+	// Oldest is how long ago the oldest of them was enqueued, or 0 if there are none. Of
+	// BacklogLimit events and more, it is the oldest of those that come first.
 	Oldest time.Duration
 	// Dead is the number of dead letters. It is BacklogLimit if there are that many or more.
 	Dead int
 }
 
-// BacklogCounter is a Store that can count what waits. The relay asks it every ten seconds, for its Stats.
+// BacklogCounter is a Store that can count what waits. The relay asks it every ten seconds, for its
+// Stats.
 type BacklogCounter interface {
 	Backlog(ctx context.Context) (Backlog, error)
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// propagated are the headers that carry a trace from outside (W3C Trace Context and Baggage). What is
-// wrong with them is nobody's fault here, so it costs the header and not the event. The order is the
-// one in which they get what room there is.
+// propagated are the headers that carry a trace from outside (W3C Trace Context and Baggage). What
+// is wrong with them is nobody's fault here, so it costs the header and not the event. The order is
+// the one in which they get what room there is.
 var propagated = []string{HeaderTraceparent, "tracestate", "baggage"}
 
 // canonicalName returns the name in lower case if it is that of a propagated header.
@@ -34,7 +34,8 @@ func encodeHeaders(headers map[string]string) ([]byte, error) {
 		kept[name], size = value, size+len(name)+len(value)
 	}
 	if size > MaxHeaderBytes {
-		return nil, fmt.Errorf("headers have %d bytes, at most %d are allowed", size, MaxHeaderBytes)
+		return nil,
+			fmt.Errorf("headers have %d bytes, at most %d are allowed", size, MaxHeaderBytes)
 	}
 	addFitting(kept, size, headers, propagated)
 	if len(kept) == 0 {
@@ -45,8 +46,8 @@ func encodeHeaders(headers map[string]string) ([]byte, error) {
 
 // AcceptHeaders returns those headers of a message from outside that an event can carry: what it
 // returns can be passed on with WithHeader. Names of propagated headers become lower case. Headers
-// that are invalid, or have no room within MaxHeaderBytes in the order of their names, are left out;
-// those of a trace come first.
+// that are invalid, or have no room within MaxHeaderBytes in the order of their names, are left
+// out; those of a trace come first.
 func AcceptHeaders(headers map[string]string) map[string]string {
 	given, kept := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -61,7 +62,8 @@ func addFitting(kept map[string]string, size int, headers map[string]string, nam
 	for _, name := range names {
 		value, found := headers[name]
 		_, known := kept[name]
-		if !found || known || size+len(name)+len(value) > MaxHeaderBytes || checkHeader(name, value) != nil {
+		if !found || known || size+len(name)+len(value) > MaxHeaderBytes ||
+			checkHeader(name, value) != nil {
 			continue
 		}
 		if name == "tracestate" && kept[HeaderTraceparent] == "" { // which it belongs to (3.3)
@@ -71,7 +73,8 @@ func addFitting(kept map[string]string, size int, headers map[string]string, nam
 	}
 }
 
-// checkHeader allows what every broker's headers can carry: a name that is a token (RFC 9110, 5.6.2), a value on one line.
+// checkHeader allows what every broker's headers can carry: a name that is a token (RFC 9110,
+// 5.6.2), a value on one line.
 func checkHeader(name, value string) error {
 	if strings.HasPrefix(strings.ToLower(name), "ce-") {
 		return fmt.Errorf("header %q: names that begin with ce- belong to CloudEvents", name)
@@ -79,10 +82,13 @@ func checkHeader(name, value string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	}) {
-		return fmt.Errorf("header %q: a name consists of letters, digits and !#$%%&'*+-.^_`|~", name)
+		return fmt.Errorf("header %q: a name consists of letters, digits and !#$%%&'*+-.^_`|~",
+			name)
 	}
 	if !storable(value) || strings.ContainsAny(value, "\r\n") || strings.TrimSpace(value) != value {
-		return fmt.Errorf("header %q: the value is not one line of valid UTF-8 without blanks around it", name)
+		return fmt.Errorf(
+			"header %q: the value is not one line of valid UTF-8 without blanks around it", name,
+		)
 	}
 	if name == HeaderTraceparent && !isTraceparent(value) {
 		return fmt.Errorf("header %q: not a traceparent", name)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// health logs when one of the relay's tasks begins to fail and when it works again: two lines for an
-// outage, however many attempts fall into it.
+// health logs when one of the relay's tasks begins to fail and when it works again: two lines for
+// an outage, however many attempts fall into it.
 type health struct {
 	logger *slog.Logger
 
@@ -35,13 +35,14 @@ func (h *health) report(ctx context.Context, task string, err error) {
 		h.logger.Warn("outbox: "+task+" fails, and is tried again until it works", "error", err)
 	case err == nil && failing:
 		delete(h.failing, task)
-		h.logger.Info("outbox: "+task+" works again", "after", time.Since(since).Round(time.Millisecond))
+		h.logger.Info("outbox: "+task+" works again", "after",
+			time.Since(since).Round(time.Millisecond))
 	}
 }
 
-// bounded calls f with a context that ends after limit. If f does not return in time, the connection that
-// it used may be dead without knowing it, as after a failover, and others with it: the store gives
-// its connections up.
+// bounded calls f with a context that ends after limit. If f does not return in time, the
+// connection that it used may be dead without knowing it, as after a failover, and others with it:
+// the store gives its connections up.
 func bounded(
 	ctx context.Context, store Store, limit time.Duration, f func(ctx context.Context) error,
 ) error {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// ledger is what one relay knows, in memory, of the shards it owns: how far each has been read, what is in flight, and which
-// keys are held back. But for what it logs it does no I/O, and it is safe for concurrent use; a relay that starts afresh starts with a new one.
+// ledger is what one relay knows, in memory, of the shards it owns: how far each has been read,
+// what is in flight, and which keys are held back. But for what it logs it does no I/O, and it is
+// safe for concurrent use; a relay that starts afresh starts with a new one.
 //
 // An event in flight has been accepted from a read and not been settled yet. Those of one key form a lane, of which one is
 // with a worker at a time; an event without a key has a lane to itself. A lane whose head has failed is held: what it had
@@ -134,7 +135,8 @@ func newLedger(c Config) *ledger {
 		maxEvents: c.MaxInFlight, maxBytes: c.MaxInFlightBytes,
 		backoffMin: c.BackoffMin, backoffMax: c.BackoffMax,
 		workersWanted: min(c.Concurrency, c.MaxInFlight), logger: c.Logger,
-		shards: map[int32]*shard{}, topics: map[string]*topic{}, rechecked: time.Now(), rewound: time.Now(),
+		shards: map[int32]*shard{}, topics: map[string]*topic{}, rechecked: time.Now(),
+		rewound:  time.Now(),
 		toSettle: make(chan struct{}, 1), progress: make(chan struct{}, 1),
 	}
 	if c.MaxAttempts != Unlimited {
@@ -153,8 +155,10 @@ func (l *ledger) own(owned []Ownership, suspectSeq int64, suspects int) {
 	for _, o := range owned {
 		s := &shard{
 			Ownership: o,
-			flight:    map[int64]*event{}, skipped: map[int64]struct{}{}, passed: map[int64]string{},
-			blocked: map[int64]string{}, unheard: map[int64]int{}, lanes: map[string]*lane{}, busy: true,
+			flight:    map[int64]*event{}, skipped: map[int64]struct{}{},
+			passed:  map[int64]string{},
+			blocked: map[int64]string{}, unheard: map[int64]int{}, lanes: map[string]*lane{},
+			busy: true,
 		}
 		if o.Suspect {
 			s.suspectSeq, s.suspects = suspectSeq, suspects

@@ -57,7 +57,8 @@ func (l *ledger) hireOne() {
 	}
 }
 
-// replaceWaiting begins a worker for each one that waits for a silent topic, as far as there is work.
+// replaceWaiting begins a worker for each one that waits for a silent topic, as far as there is
+// work.
 func (l *ledger) replaceWaiting() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +86,8 @@ func (l *ledger) staff(now time.Time) int {
 	return n
 }
 
-// take takes in how the attempt at ended went, unless that is nil, and waits for an event to publish.
-// It returns nil if the worker is to end.
+// take takes in how the attempt at ended went, unless that is nil, and waits for an event to
+// publish. It returns nil if the worker is to end.
 func (l *ledger) take(ended *event, err error) *event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,8 +154,8 @@ func (l *ledger) pop() (_ *lane, lone bool) {
 	return l.ready.pop(), false
 }
 
-// finish takes in the end of an attempt. Silence costs an event no attempt, unless its topic is well:
-// it answered others meanwhile, and no other attempt at it ended in silence.
+// finish takes in the end of an attempt. Silence costs an event no attempt, unless its topic is
+// well: it answered others meanwhile, and no other attempt at it ended in silence.
 func (l *ledger) finish(e *event, err error, now time.Time) {
 	t := l.topic(e.Topic)
 	t.out--
@@ -187,8 +188,8 @@ func timedOut(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, ErrPermanent)
 }
 
-// unanswered puts an event off without charging an attempt: until its topic is tried again, or if the
-// topic answers others, for longer each time.
+// unanswered puts an event off without charging an attempt: until its topic is tried again, or if
+// the topic answers others, for longer each time.
 func (l *ledger) unanswered(t *topic, e *event, err error, now time.Time) {
 	if e.charged {
 		e.Attempts--
@@ -230,7 +231,9 @@ func (l *ledger) answered(e *event, err error) {
 	}
 }
 
-func (l *ledger) spentAll(attempts int32) bool { return l.maxAttempts > 0 && attempts >= l.maxAttempts }
+func (l *ledger) spentAll(attempts int32) bool {
+	return l.maxAttempts > 0 && attempts >= l.maxAttempts
+}
 
 // spent returns the event's attempts with this one.
 func (e *event) spent() int32 {

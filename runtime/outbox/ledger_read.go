@@ -56,14 +56,15 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 			limit = max(idleLimit, min(half/busy, p.bytes/max(1, s.recent), readMost))
 		}
 		p.reads = append(p.reads, ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
-		p.due = append(p.due, ShardRead{Shard: s.Shard, After: s.top, Limit: l.room(s, len(p.shards), idleLimit)})
+		p.due = append(p.due,
+			ShardRead{Shard: s.Shard, After: s.top, Limit: l.room(s, len(p.shards), idleLimit)})
 		p.known = s.known(p.known)
 	}
 	return p, true
 }
 
-// room returns how many of the events that a shard has shown may be read again, as one of n, so that neither bound on what is in
-// memory is passed by much.
+// room returns how many of the events that a shard has shown may be read again, as one of n, so
+// that neither bound on what is in memory is passed by much.
 func (l *ledger) room(s *shard, n, limit int) int {
 	room := min(l.maxEvents-l.inFlight, (l.maxBytes-l.bytes)/max(1, s.largest))
 	return max(1, min(limit, room/n))
@@ -110,8 +111,9 @@ func (s *shard) known(seqs []int64) []int64 {
 	return seqs
 }
 
-// knownDue returns what a read of due events must leave out: what is in flight, and perhaps settled before the read returns;
-// and what waits behind its key's head, or for its topic, which would stand in the way of the others.
+// knownDue returns what a read of due events must leave out: what is in flight, and perhaps settled
+// before the read returns; and what waits behind its key's head, or for its topic, which would
+// stand in the way of the others.
 func (l *ledger) knownDue(now time.Time) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -297,8 +299,8 @@ func (l *lane) park(seq int64) {
 	l.parked = true
 }
 
-// heads reports whether m is what holds back the lane, and may be tried again, while nothing was skipped
-// behind it.
+// heads reports whether m is what holds back the lane, and may be tried again, while nothing was
+// skipped behind it.
 func (l *lane) heads(m *Message) bool {
 	return l != nil && l.head == m.Seq && l.next == 0 && !m.Waiting
 }

@@ -5,8 +5,8 @@ import "time"
 const (
 	resumeLimit = 256 // events asked of a key that was held
 	resumeKeys  = 64  // keys resumed at once
-	// resumeMany is how many keys are read by themselves between two times that all is read again: each of
-	// them is a pass over what is pending in its shard.
+	// resumeMany is how many keys are read by themselves between two times that all is read again:
+	// each of them is a pass over what is pending in its shard.
 	resumeMany = 256
 )
 
@@ -23,8 +23,8 @@ func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
 	return lanes, reads
 }
 
-// tooManyByKey reports whether it costs more to read the keys that may go on by themselves than to read
-// everything again.
+// tooManyByKey reports whether it costs more to read the keys that may go on by themselves than to
+// read everything again.
 func (l *ledger) tooManyByKey() bool {
 	return len(l.resume) > 0 && l.byKey+len(l.resume) > resumeMany
 }
@@ -44,7 +44,8 @@ func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*
 				limit = 1
 			}
 			lanes = append(lanes, lane)
-			reads = append(reads, KeyRead{Shard: s.Shard, Key: lane.key, From: lane.next, To: s.top, Limit: limit})
+			reads = append(reads,
+				KeyRead{Shard: s.Shard, Key: lane.key, From: lane.next, To: s.top, Limit: limit})
 			rest = append(rest, lane) // until acceptResumed has seen its end
 		}
 	}
@@ -53,7 +54,9 @@ func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*
 }
 
 // acceptResumed takes in what a read of keys returned. Rows of one key are adjacent and ascending.
-func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool, now time.Time) {
+func (l *ledger) acceptResumed(
+	lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool, now time.Time,
+) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, lane := range lanes {
@@ -68,7 +71,9 @@ func (l *ledger) acceptResumed(lanes []*lane, reads []KeyRead, rows []Message, c
 	}
 }
 
-func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[int64]bool, now time.Time) {
+func (l *ledger) resumeLane(
+	lane *lane, rows []Message, more bool, charged map[int64]bool, now time.Time,
+) {
 	lane.recheck = false
 	for i := range rows {
 		m := &rows[i]
@@ -92,7 +97,8 @@ func (l *ledger) resumeLane(lane *lane, rows []Message, more bool, charged map[i
 	}
 }
 
-// recheckHeads makes held lanes look for their heads, which may have been removed or made due by somebody else.
+// recheckHeads makes held lanes look for their heads, which may have been removed or made due by
+// somebody else.
 func (l *ledger) recheckHeads(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

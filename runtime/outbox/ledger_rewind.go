@@ -9,9 +9,9 @@ const (
 )
 
 // lookAgain goes back to where the shards begin if there is something to be found: what was left
-// alone because of its topic, or because its key was held while many others were. And it does so once
-// in a while in any case, for what somebody else has changed. The more events are left alone again,
-// the rarer it becomes.
+// alone because of its topic, or because its key was held while many others were. And it does so
+// once in a while in any case, for what somebody else has changed. The more events are left alone
+// again, the rarer it becomes.
 func (l *ledger) lookAgain(now time.Time) {
 	l.lookForProbes(now)
 	if l.tooManyByKey() {
@@ -37,8 +37,8 @@ func (l *ledger) want(now time.Time) {
 	l.signal()
 }
 
-// rewind has the shards read again from their beginning. Keys that may go on are held no longer, since
-// what was skipped of them is read in order with everything else.
+// rewind has the shards read again from their beginning. Keys that may go on are held no longer,
+// since what was skipped of them is read in order with everything else.
 func (l *ledger) rewind(now time.Time) {
 	l.wanted, l.acked, l.rewound, l.vain, l.byKey = false, false, now, 0, 0
 	l.resume, l.rechecks = nil, nil

@@ -58,8 +58,9 @@ func TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes(t *testing.T) {
 	}
 }
 
-// TestReadingAgainCostsLittle counts how often the shards are read from their beginning in an hour while nothing
-// happens: about once a minute, and the more events are left alone again each time, the rarer.
+// TestReadingAgainCostsLittle counts how often the shards are read from their beginning in an hour
+// while nothing happens: about once a minute, and the more events are left alone again each time,
+// the rarer.
 func TestReadingAgainCostsLittle(t *testing.T) {
 	for left, want := range map[int]int{0: 60, 10_000: 60, 600_000: 6, 1 << 40: 0} {
 		l := newLedger(Config{}.withDefaults())

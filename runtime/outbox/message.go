@@ -12,8 +12,8 @@ import (
 type Position struct {
 	Shard int32
 	Seq   int64
-	// Event is the id of the event that stands there. After the database has gone back in time another one may:
-	// what is settled is that event, or whichever stands there if Event is zero.
+	// Event is the id of the event that stands there. After the database has gone back in time
+	// another one may: what is settled is that event, or whichever stands there if Event is zero.
 	Event ID
 }
 
@@ -37,12 +37,13 @@ type Message struct {
 	Attempts int32 // publishes begun and charged to the event so far
 	Begun    bool  // the last of them was charged beforehand and has not ended: it may have ended its relay
 	Waiting  bool  // its next attempt is not due yet
-	// Unreadable says why the row is no event, if somebody else wrote it: the relay makes it a dead letter.
+	// Unreadable says why the row is no event, if somebody else wrote it: the relay makes it a dead
+	// letter.
 	Unreadable error
 }
 
-// fault returns why a row is no event, or nil. Somebody else has written it then: another program, or a
-// hand.
+// fault returns why a row is no event, or nil. Somebody else has written it then: another program,
+// or a hand.
 func (m *Message) fault() error {
 	switch {
 	case m.Unreadable != nil:

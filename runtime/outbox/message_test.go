@@ -29,7 +29,8 @@ func TestMessagesKeepTheirContentsToThemselves(t *testing.T) {
 		}
 	}
 	if n := strings.Count(out.String(), "refused"); n != 2*7+2 {
-		t.Errorf("why it died is shown %d times, want it with each of the dead letters in:\n%s", n, out.String())
+		t.Errorf("why it died is shown %d times, want it with each of the dead letters in:\n%s",
+			n, out.String())
 	}
 	if !strings.Contains(out.String(), "order.placed@1") {
 		t.Errorf("the type is not shown in:\n%s", out.String())

@@ -72,7 +72,8 @@ func newModel(t *rapid.T) *model {
 // fresh starts a relay that knows nothing.
 func (m *model) fresh(suspect bool) {
 	m.ledger, m.script, m.with, m.settles = newLedger(Config{
-		MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20, Concurrency: 4, Logger: slog.New(slog.DiscardHandler),
+		MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20, Concurrency: 4,
+		Logger: slog.New(slog.DiscardHandler),
 	}.withDefaults()), nil, nil, nil
 	m.ledger.rechecked, m.ledger.rewound = m.now, m.now
 	m.answered = map[string]time.Time{}
@@ -103,7 +104,9 @@ func (m *model) insert(xid uint64) {
 	}
 	topic := []string{"even", "odd"}[m.seq%2] // a key may have events of several
 	m.rows = append(m.rows, &modelRow{
-		Message: Message{Type: "x", Version: 1, Key: key, Topic: topic, Position: Position{Shard: shard, Seq: m.seq}}, xid: xid,
+		Message: Message{Type: "x", Version: 1, Key: key, Topic: topic, Position: Position{
+			Shard: shard, Seq: m.seq,
+		}}, xid: xid,
 	})
 }
 
@@ -319,8 +322,8 @@ func (m *model) take(t *rapid.T) {
 	m.with = append(m.with, e)
 }
 
-// checkShare fails if an attempt has begun at a topic that holds its share and does not answer, or that
-// is being tried by another one.
+// checkShare fails if an attempt has begun at a topic that holds its share and does not answer, or
+// that is being tried by another one.
 func (m *model) checkShare(t *rapid.T, e *event) {
 	topic, others, probes := m.ledger.topics[e.Topic], 0, 0
 	for _, other := range m.with {
@@ -333,7 +336,8 @@ func (m *model) checkShare(t *rapid.T, e *event) {
 	}
 	mute := m.answered[e.Topic].IsZero() || m.now.Sub(m.answered[e.Topic]) > time.Hour
 	if mute && others >= m.ledger.share && !e.probe {
-		t.Fatalf("%d attempts are under way at topic %s, which does not answer, and event %d is tried", others, e.Topic, e.Seq)
+		t.Fatalf("%d attempts are under way at topic %s, which does not answer, and event %d "+
+			"is tried", others, e.Topic, e.Seq)
 	}
 	if topic.isOpen() && (!e.probe || m.now.Before(topic.until)) {
 		t.Fatalf("event %d of topic %s is tried although its breaker is open", e.Seq, e.Topic)
@@ -486,8 +490,8 @@ func (m *model) operatorRemoves(t *rapid.T) {
 	m.remove(r.Seq)
 }
 
-// operatorResets makes a row as if it had never been tried, and may move one without a key to another
-// shard, behind the ledger's back.
+// operatorResets makes a row as if it had never been tried, and may move one without a key to
+// another shard, behind the ledger's back.
 func (m *model) operatorResets(t *rapid.T) {
 	if len(m.rows) == 0 || rapid.IntRange(0, 1).Draw(t, "rarely") > 0 {
 		t.Skip("rarely")
@@ -562,8 +566,10 @@ func (m *model) finishEverything(t *rapid.T) {
 	}
 	for _, r := range m.rows {
 		s := m.ledger.shards[r.Shard]
-		t.Errorf("event %d of key %q is never settled (published %d times): %#v, floor %d, top %d, leaving %v, lane %+v, flight %+v, resume %v",
-			r.Seq, r.Key, m.published[r.Seq], r.state(), s.floor, s.top, s.leaving, s.lanes[r.Key], s.flight, len(m.ledger.resume))
+		t.Errorf("event %d of key %q is never settled (published %d times): %#v, floor %d, top "+
+			"%d, leaving %v, lane %+v, flight %+v, resume %v",
+			r.Seq, r.Key, m.published[r.Seq], r.state(), s.floor, s.top, s.leaving, s.lanes[r.Key],
+			s.flight, len(m.ledger.resume))
 	}
 	for _, seqs := range m.order {
 		for _, seq := range seqs {

@@ -7,9 +7,10 @@ import (
 
 // Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for one key from one at a time.
 //
-// Publish returns nil if and only if the broker has acknowledged that it keeps the message. It returns soon after ctx ends,
-// which is after the relay's PublishTimeout: one that does not holds back its event, some others of its topic, and the end of
-// Run, though no other topic. Any other result is an error:
+// Publish returns nil if and only if the broker has acknowledged that it keeps the message. It
+// returns soon after ctx ends, which is after the relay's PublishTimeout: one that does not holds
+// back its event, some others of its topic, and the end of Run, though no other topic. Any other
+// result is an error:
 //
 //   - one that wraps ErrUnreachable, where the broker could not be asked, or takes nothing of the topic at present: it costs the
 //     event no attempt, and others of its topic wait with it;
@@ -27,8 +28,9 @@ type Publisher interface {
 // ErrUnreachable marks an error as the broker's trouble rather than the event's.
 var ErrUnreachable = errors.New("outbox: broker unreachable")
 
-// ErrPublisherClosed marks an error of a publisher whose client has given up and does not connect again
-// by itself: only a restart helps. The relay says so in its log. Mark such an error as Unreachable, too.
+// ErrPublisherClosed marks an error of a publisher whose client has given up and does not connect
+// again by itself: only a restart helps. The relay says so in its log. Mark such an error as
+// Unreachable, too.
 var ErrPublisherClosed = errors.New("outbox: publisher closed for good")
 
 // ErrPermanent is what errors.Is finds in an error made by Permanent.

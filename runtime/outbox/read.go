@@ -47,8 +47,8 @@ const (
 	something
 )
 
-// cycle reads once what is new, what is due and what is held no longer. After a cycle that failed, the next one
-// asks for less. One that takes longer than the lease has lost its connection.
+// cycle reads once what is new, what is due and what is held no longer. After a cycle that failed,
+// the next one asks for less. One that takes longer than the lease has lost its connection.
 func (s *session) cycle(ctx context.Context) (found finding, err error) {
 	err = bounded(ctx, s.store, s.config.Lease, func(ctx context.Context) error {
 		if err := s.check(ctx); err != nil {

@@ -39,11 +39,11 @@ func NewRelay(store Store, publisher Publisher, config Config) (*Relay, error) {
 	}, nil
 }
 
-// Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and gives
-// its shards back, within the Lease, or three times the PublishTimeout if that is longer; it returns what
-// went wrong with that, or nil.
-// It survives outages of the database and the broker, and logs them. Before that it returns only an
-// error that wraps ErrUnusable, which no retry mends. It must not run more than once at a time.
+// Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and
+// gives its shards back, within the Lease, or three times the PublishTimeout if that is longer; it
+// returns what went wrong with that, or nil. It survives outages of the database and the broker,
+// and logs them. Before that it returns only an error that wraps ErrUnusable, which no retry mends.
+// It must not run more than once at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -125,9 +125,11 @@ func (r *Relay) maintain(ctx context.Context) {
 	}
 }
 
-// runSession is the relay's life under one id: from joining until ctx ends, its lease is lost, or (once)
-// there is nothing to do.
-func (r *Relay) runSession(ctx context.Context, rings <-chan struct{}, once bool) (joined bool, _ error) {
+// runSession is the relay's life under one id: from joining until ctx ends, its lease is lost, or
+// (once) there is nothing to do.
+func (r *Relay) runSession(
+	ctx context.Context, rings <-chan struct{}, once bool,
+) (joined bool, _ error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return false, err

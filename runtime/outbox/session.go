@@ -49,8 +49,8 @@ func (s *session) leaseLeft() time.Duration {
 	return time.Duration(s.ends.Load()) - time.Since(s.began)
 }
 
-// run works until ctx ends or the lease is lost. On the former it drains: publishes under way may end within the
-// PublishTimeout, are settled, and the shards are given back.
+// run works until ctx ends or the lease is lost. On the former it drains: publishes under way may
+// end within the PublishTimeout, are settled, and the shards are given back.
 func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) error {
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx)) // ends with the lease, or after draining
 	defer end(nil)
@@ -67,7 +67,8 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	failed := s.read(reading, rings, once)
 
 	s.ledger.drain()
-	grace := time.AfterFunc(s.config.PublishTimeout+s.config.grace(), func() { end(errDrainTimeout) })
+	grace := time.AfterFunc(s.config.PublishTimeout+s.config.grace(),
+		func() { end(errDrainTimeout) })
 	defer grace.Stop()
 	workers.Wait()
 	close(settling)
@@ -100,8 +101,8 @@ func (s *session) leave(ctx context.Context) error {
 	return nil
 }
 
-// keepMembership renews the lease every third of it, and takes or gives back shards. It ends the session
-// before the lease ends, if it cannot renew it.
+// keepMembership renews the lease every third of it, and takes or gives back shards. It ends the
+// session before the lease ends, if it cannot renew it.
 func (s *session) keepMembership(life, reading context.Context) {
 	wait := s.config.Lease / 3
 	for sleep(life, min(wait, s.leaseLeft())) {
@@ -148,9 +149,9 @@ func (s *session) renew(life, reading context.Context) error {
 // checkInterval is how often a relay that reads looks whether the database has gone back in time.
 const checkInterval = 100 * time.Millisecond
 
-// check ends the session if what it remembers may be wrong: a crash undoes settles that had not reached the disk,
-// a standby that lags is promoted, a backup is restored. Events would then stand below the
-// positions that this session reads from, and be found by a new one only.
+// check ends the session if what it remembers may be wrong: a crash undoes settles that had not
+// reached the disk, a standby that lags is promoted, a backup is restored. Events would then stand
+// below the positions that this session reads from, and be found by a new one only.
 func (s *session) check(ctx context.Context) error {
 	if !s.doubt.Swap(false) && time.Since(s.checked) < min(checkInterval, s.config.PollInterval) {
 		return nil
@@ -168,7 +169,9 @@ func (s *session) check(ctx context.Context) error {
 	if err == nil {
 		err = ErrLeaseLost
 	}
-	err = fmt.Errorf("%w: the database has crashed or gone back in time, or the outbox was replaced", err)
+	err = fmt.Errorf(
+		"%w: the database has crashed or gone back in time, or the outbox was replaced", err,
+	)
 	s.end(err)
 	return err
 }

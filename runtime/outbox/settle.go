@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// settle records what became of events, as many at a time as have come together while it recorded those
-// before. It ends when end is closed and nothing is left, or with life.
+// settle records what became of events, as many at a time as have come together while it recorded
+// those before. It ends when end is closed and nothing is left, or with life.
 func (s *session) settle(life context.Context, end <-chan struct{}) {
 	for draining := false; life.Err() == nil; {
 		events := s.ledger.unsettled()
@@ -30,7 +30,8 @@ func (s *session) settle(life context.Context, end <-chan struct{}) {
 			s.record(life, kind, events)
 		}
 		s.retryRefused(life)
-		s.health.report(life, "giving shards back", bounded(life, s.store, s.config.Lease/3, s.release))
+		s.health.report(life, "giving shards back",
+			bounded(life, s.store, s.config.Lease/3, s.release))
 	}
 }
 
@@ -38,20 +39,22 @@ func (s *session) settle(life context.Context, end <-chan struct{}) {
 type settlement struct {
 	is      func(verdict) bool
 	counter interface{ Add(int64) int64 }
-	// write records the events, which stand in the shards that are owned, and returns how many it changed.
+	// write records the events, which stand in the shards that are owned, and returns how many it
+	// changed.
 	write func(ctx context.Context, owned []Ownership, events []*event) (int, error)
 }
 
 func (s *session) settlements() []settlement {
 	return []settlement{
 		{func(v verdict) bool { return v == published }, &s.counters.published, s.writePublished},
-		{func(v verdict) bool { return v == retry || v == untried }, &s.counters.retried, s.writeRetries},
+		{func(v verdict) bool { return v == retry || v == untried }, &s.counters.retried,
+			s.writeRetries},
 		{func(v verdict) bool { return v == dead }, &s.counters.dead, s.writeDead},
 	}
 }
 
-// record settles the events of one kind among events, in smaller pieces while it fails. An event that cannot be
-// settled by itself is refused, and stands in the way of the others no longer.
+// record settles the events of one kind among events, in smaller pieces while it fails. An event
+// that cannot be settled by itself is refused, and stands in the way of the others no longer.
 func (s *session) record(life context.Context, kind settlement, events []*event) {
 	var left []*event
 	for _, e := range events {
@@ -81,8 +84,8 @@ func (s *session) record(life context.Context, kind settlement, events []*event)
 
 const settleBackoff = 50 * time.Millisecond
 
-// refusal is an event that could not be settled by itself. It stays in flight, is not published again by this
-// session, and is settled by itself from now on.
+// refusal is an event that could not be settled by itself. It stays in flight, is not published
+// again by this session, and is settled by itself from now on.
 type refusal struct {
 	*event
 	kind  settlement
@@ -105,8 +108,8 @@ func (s *session) refusedDue() <-chan time.Time {
 	return time.After(time.Until(s.refused[0].next))
 }
 
-// retryRefused settles refused events that are due, until one of them fails: the others may be ready to be
-// settled meanwhile.
+// retryRefused settles refused events that are due, until one of them fails: the others may be
+// ready to be settled meanwhile.
 func (s *session) retryRefused(life context.Context) {
 	for len(s.refused) > 0 && !s.refused[0].next.After(time.Now()) {
 		r := s.refused[0]
@@ -134,7 +137,8 @@ func (s *session) recordPart(life context.Context, kind settlement, part []*even
 	kind.counter.Add(int64(changed))
 	if changed < len(part) {
 		s.counters.lostSettles.Add(int64(len(part) - changed))
-		s.config.Logger.Warn("outbox: fenced off: another relay owns the shards, or the events are gone",
+		s.config.Logger.Warn("outbox: fenced off: another relay owns the shards, or the events "+
+			"are gone",
 			"events", len(part)-changed)
 		s.doubt.Store(true)
 	}
@@ -155,7 +159,9 @@ func ownershipsOf(events []*event) []Ownership {
 	return owned
 }
 
-func (s *session) writePublished(ctx context.Context, owned []Ownership, events []*event) (int, error) {
+func (s *session) writePublished(
+	ctx context.Context, owned []Ownership, events []*event,
+) (int, error) {
 	at := make([]Position, len(events))
 	for i, e := range events {
 		at[i] = e.Position
@@ -163,10 +169,14 @@ func (s *session) writePublished(ctx context.Context, owned []Ownership, events 
 	return s.store.Published(ctx, s.id, owned, at)
 }
 
-func (s *session) writeRetries(ctx context.Context, owned []Ownership, events []*event) (int, error) {
+func (s *session) writeRetries(
+	ctx context.Context, owned []Ownership, events []*event,
+) (int, error) {
 	retries := make([]Retry, len(events))
 	for i, e := range events {
-		r := Retry{Position: e.Position, Attempts: e.Attempts, Delay: e.delay, Error: errorText(e.err)}
+		r := Retry{
+			Position: e.Position, Attempts: e.Attempts, Delay: e.delay, Error: errorText(e.err),
+		}
 		switch {
 		case e.verdict == untried:
 			r.Attempts, r.Begun = e.spent()-1, e.Begun
@@ -186,7 +196,8 @@ func (s *session) writeDead(ctx context.Context, owned []Ownership, events []*ev
 	n, err := s.store.Bury(ctx, s.id, owned, deaths)
 	for i := 0; err == nil && i < len(events); i++ {
 		s.config.Logger.Error("outbox: an event became a dead letter", "id", events[i].ID,
-			"type", events[i].TypeName(), "attempts", events[i].Attempts, "error", errorText(events[i].err))
+			"type", events[i].TypeName(), "attempts", events[i].Attempts, "error",
+			errorText(events[i].err))
 	}
 	return n, err
 }

@@ -1,8 +1,8 @@
 package outbox
 
-// sizing makes requests smaller that fail for their size: a statement_timeout or a slow line lets a large one never
-// through. Each failure halves them, and they grow again after a number of successes: the larger a number, the
-// more often growing has ended in a failure.
+// sizing makes requests smaller that fail for their size: a statement_timeout or a slow line lets a
+// large one never through. Each failure halves them, and they grow again after a number of
+// successes: the larger a number, the more often growing has ended in a failure.
 type sizing struct {
 	halvings  int
 	successes int  // in a row, at this size
@@ -42,7 +42,8 @@ func (z *sizing) ended(err error) {
 // share returns what is left of n, at least one.
 func (z *sizing) share(n int) int { return max(1, n>>z.halvings) }
 
-// shrink makes a plan smaller: first in events and bytes of each shard, then also in shards, in turn.
+// shrink makes a plan smaller: first in events and bytes of each shard, then also in shards, in
+// turn.
 func (p *plan) shrink(z *sizing) {
 	if z.halvings == 0 {
 		return
@@ -64,8 +65,8 @@ func (p *plan) shrink(z *sizing) {
 	}
 }
 
-// turn returns whose turn it is of total, up to n of them and at least one. One request after the other, it
-// is everybody's turn.
+// turn returns whose turn it is of total, up to n of them and at least one. One request after the
+// other, it is everybody's turn.
 func (z *sizing) turn(total, n int) (from, to int) {
 	n = max(1, n)
 	from = z.requests * n % total

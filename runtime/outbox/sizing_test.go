@@ -43,8 +43,8 @@ func TestSizesGrowMoreAndMoreSeldomWhenTheyFail(t *testing.T) {
 	}
 }
 
-// TestEveryShardHasItsTurn makes requests fail as long as they ask for too much, and for ever while they ask one shard:
-// whichever that is, all others are asked again and again.
+// TestEveryShardHasItsTurn makes requests fail as long as they ask for too much, and for ever while
+// they ask one shard: whichever that is, all others are asked again and again.
 func TestEveryShardHasItsTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shards := rapid.IntRange(1, 80).Draw(t, "shards")

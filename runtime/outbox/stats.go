@@ -16,7 +16,8 @@ type Stats struct {
 	Listening bool // the doorbell of other processes is heard
 	Open      bool // a topic cannot be reached: true until it answers again, or nothing of it is pending
 
-	// Backlog is that of the whole outbox, whichever relay is to publish it. Run counts it every ten seconds.
+	// Backlog is that of the whole outbox, whichever relay is to publish it. Run counts it every
+	// ten seconds.
 	Backlog Backlog
 }
 

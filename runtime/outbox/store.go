@@ -28,8 +28,8 @@ type Store interface {
 type Ownership struct {
 	Shard int32
 	Fence int64
-	// Suspect says that the previous owner's lease ended before it gave the shard back: an event may have
-	// killed its process.
+	// Suspect says that the previous owner's lease ended before it gave the shard back: an event
+	// may have killed its process.
 	Suspect bool
 }
 
@@ -43,12 +43,12 @@ type Census struct {
 // renewed, or the database has gone back in time and forgotten it. Its shards may be another's.
 var ErrLeaseLost = errors.New("outbox: lease lost")
 
-// ErrUnusable is wrapped by errors that no retry mends: the tables are another service's, say, or the
-// server lacks what the store needs. Run returns such an error.
+// ErrUnusable is wrapped by errors that no retry mends: the tables are another service's, say, or
+// the server lacks what the store needs. Run returns such an error.
 var ErrUnusable = errors.New("the database cannot be used")
 
-// Incarnation says which outbox a relay works on. If the database has gone back in time, or a backup
-// was restored, one that is asked for later has another Table or a lower LastSeq.
+// Incarnation says which outbox a relay works on. If the database has gone back in time, or a
+// backup was restored, one that is asked for later has another Table or a lower LastSeq.
 type Incarnation struct {
 	Table   int64 // changes when the table or its sequence is replaced: dropped, truncated or rewritten
 	LastSeq int64 // the last seq that was assigned, committed or not
@@ -61,8 +61,8 @@ type Membership interface {
 	// Renew makes the relay count as alive for lease from now on, and forgets relays whose lease has ended.
 	// Where this relay's own has ended, it returns ErrLeaseLost and changes nothing.
 	Renew(ctx context.Context, relay ID, lease time.Duration) (Census, error)
-	// Check returns the outbox's incarnation, or ErrLeaseLost if the relay is not registered. The relay
-	// asks ten times a second: after a crash of the database, what it remembers may be wrong.
+	// Check returns the outbox's incarnation, or ErrLeaseLost if the relay is not registered. The
+	// relay asks ten times a second: after a crash of the database, what it remembers may be wrong.
 	Check(ctx context.Context, relay ID) (Incarnation, error)
 	// Take gives the relay up to n shards that have no living owner, or that are its own without its knowing: all but those
 	// it holds. It waits for nobody.
@@ -185,9 +185,10 @@ type Resetter interface {
 // Listener is a Store that can tell other processes of commits. The relay uses it where a Store implements it; without it, and
 // while it fails, polling carries on.
 type Listener interface {
-	// Listen calls ready whenever it has proved that notifications arrive, and ring whenever another
-	// process may have committed events. It returns when ctx ends, or with an error when
-	// notifications arrive no longer; a connection that has died silently is noticed within a minute.
+	// Listen calls ready whenever it has proved that notifications arrive, and ring whenever
+	// another process may have committed events. It returns when ctx ends, or with an error when
+	// notifications arrive no longer; a connection that has died silently is noticed within a
+	// minute.
 	Listen(ctx context.Context, ready, ring func()) error
 	// Notify makes the listeners of all processes ring. It must not be called within a business transaction.
 	Notify(ctx context.Context) error

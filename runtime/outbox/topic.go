@@ -6,12 +6,12 @@ import (
 )
 
 // topic is what a relay knows of one topic: whether it answers, and so how much of the relay it may
-// use. The trouble of one topic is no other's: each has a circuit breaker of its own, each attempt is
-// judged by what the same topic answered meanwhile, and one that does not answer is given a share of
-// the workers, while those it keeps waiting are replaced.
+// use. The trouble of one topic is no other's: each has a circuit breaker of its own, each attempt
+// is judged by what the same topic answered meanwhile, and one that does not answer is given a
+// share of the workers, while those it keeps waiting are replaced.
 //
-// Its breaker opens after a few attempts in a row that could not reach it. From then on one event at
-// a time is tried, another one each time and ever more rarely, until there is an answer.
+// Its breaker opens after a few attempts in a row that could not reach it. From then on one event
+// at a time is tried, another one each time and ever more rarely, until there is an answer.
 type topic struct {
 	name    string
 	out     int  // attempts under way
@@ -53,8 +53,8 @@ func (t *topic) silent(now time.Time) bool {
 	return t.out > 0 && now.Sub(t.heard) >= max(silence, 2*t.latency)
 }
 
-// mayStart reports whether another attempt may begin. A topic that answers has no limit of its own, and
-// one that has not been asked yet is asked with one event.
+// mayStart reports whether another attempt may begin. A topic that answers has no limit of its own,
+// and one that has not been asked yet is asked with one event.
 func (t *topic) mayStart(now time.Time, share int) bool {
 	switch {
 	case t.isOpen():
@@ -123,9 +123,11 @@ type change struct {
 func (c change) log(logger *slog.Logger) {
 	switch {
 	case c.ended:
-		logger.Error("outbox: the publisher has given up for good, nothing is published before a restart", "error", c.err)
+		logger.Error("outbox: the publisher has given up for good, nothing is published before a "+
+			"restart", "error", c.err)
 	case c.err != nil:
-		logger.Warn("outbox: a topic cannot be reached: its events wait, and one at a time is tried",
+		logger.Warn("outbox: a topic cannot be reached: its events wait, and one at a time "+
+			"is tried",
 			"topic", c.topic, "error", c.err, "try at least every", breakerMax)
 	case c.gone:
 		logger.Info("outbox: nothing is pending any more of a topic that could not be reached",

@@ -11,8 +11,8 @@ const HeaderTraceparent = "traceparent"
 type traceparentKey struct{}
 
 // ContextWithTraceparent returns a context whose events carry the given W3C traceparent. Tracing
-// libraries set it before an enqueue; the inbox sets it to that of the event being handled. One that
-// is invalid is ignored, as if there were none: the context is returned as it is.
+// libraries set it before an enqueue; the inbox sets it to that of the event being handled. One
+// that is invalid is ignored, as if there were none: the context is returned as it is.
 func ContextWithTraceparent(ctx context.Context, traceparent string) context.Context {
 	if !isTraceparent(traceparent) {
 		return ctx
@@ -31,8 +31,8 @@ const (
 	maxTraceparentBytes = 512 // of a version to come, which may be longer
 )
 
-// isTraceparent reports whether s is valid by W3C Trace Context, 3.2: version, trace id, parent id and
-// flags in lower-case hex. A version above 00 may have more behind another hyphen.
+// isTraceparent reports whether s is valid by W3C Trace Context, 3.2: version, trace id, parent id
+// and flags in lower-case hex. A version above 00 may have more behind another hyphen.
 func isTraceparent(s string) bool {
 	if len(s) < traceparentBytes || len(s) > maxTraceparentBytes {
 		return false
@@ -41,7 +41,8 @@ func isTraceparent(s string) bool {
 	version, traceID, parentID := head[:2], head[3:35], head[36:52]
 	for i := range len(head) {
 		isHyphen := i == 2 || i == 35 || i == 52
-		if isHyphen != (head[i] == '-') || !isHyphen && !strings.Contains("0123456789abcdef", head[i:i+1]) {
+		if isHyphen != (head[i] == '-') ||
+			!isHyphen && !strings.Contains("0123456789abcdef", head[i:i+1]) {
 			return false
 		}
 	}
@@ -50,6 +51,7 @@ func isTraceparent(s string) bool {
 			return false
 		}
 	}
-	return version != "ff" && strings.Trim(traceID, "0") != "" && strings.Trim(parentID, "0") != "" &&
+	return version != "ff" && strings.Trim(traceID, "0") != "" &&
+		strings.Trim(parentID, "0") != "" &&
 		(more == "" || version != "00" && more[0] == '-')
 }

@@ -50,7 +50,8 @@ var _ outbox.Store = (*MemStore)(nil)
 func NewMemStore(shards int) *MemStore {
 	return &MemStore{
 		source: "outboxtest", xid: 1, open: map[uint64]bool{}, shards: make([]memShard, shards),
-		relays: map[outbox.ID]time.Time{}, rows: map[int64]*memRow{}, order: make([][]int64, shards),
+		relays: map[outbox.ID]time.Time{}, rows: map[int64]*memRow{},
+		order: make([][]int64, shards),
 	}
 }
 

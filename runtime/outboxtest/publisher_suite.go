@@ -53,7 +53,8 @@ var publisherTests = map[string]func(*publishing){
 }
 
 const (
-	// patience ends a test that hangs. It is no measure of anything: what has to happen may take long on a busy machine.
+	// patience ends a test that hangs. It is no measure of anything: what has to happen may take
+	// long on a busy machine.
 	patience = 3 * time.Minute
 
 	secretKey     = "Schlüssel-geheim"
@@ -164,8 +165,10 @@ func testEveryAttribute(p *publishing) {
 
 // attributes writes what the message itself does not show.
 func attributes(m *outbox.Message) string {
-	return fmt.Sprintf("{id %s, type %q, version %d, source %q, topic %q, key %q, payload %q, content type %q, "+
-		"causation %s, time %s, headers %q}", m.ID, m.Type, m.Version, m.Source, m.Topic, m.Key, m.Payload,
+	return fmt.Sprintf("{id %s, type %q, version %d, source %q, topic %q, key %q, payload %q, "+
+		"content type %q, "+
+		"causation %s, time %s, headers %q}", m.ID, m.Type, m.Version, m.Source, m.Topic, m.Key,
+		m.Payload,
 		m.ContentType, m.CausationID, m.CreatedAt.Format(time.RFC3339Nano), m.Headers)
 }
 

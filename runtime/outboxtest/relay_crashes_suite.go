@@ -13,8 +13,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// severed is a store whose relay is cut off from it: nothing that it does has an effect from then on, as after the
-// end of its process. It finds itself fenced off, so that it ends soon.
+// severed is a store whose relay is cut off from it: nothing that it does has an effect from then
+// on, as after the end of its process. It finds itself fenced off, so that it ends soon.
 type severed struct {
 	outbox.Store
 	cut atomic.Bool

@@ -39,7 +39,8 @@ var relayTests = map[string]func(*testing.T, *world){
 	"many held keys go on":                                  testManyHeld,
 }
 
-// config is a relay's for tests: everything happens soon, and no lease ends while the machine is busy with something else.
+// config is a relay's for tests: everything happens soon, and no lease ends while the machine is
+// busy with something else.
 func config() outbox.Config {
 	return outbox.Config{
 		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
@@ -141,8 +142,9 @@ func testOrderPerKey(_ *testing.T, w *world) {
 	w.equal("pending", len(w.all()), 0)
 }
 
-// testManyRelays replaces one relay after the other while events are enqueued, as a deployment does. The shards change hands since
-// relays leave, and not since leases end, so that each event is published once.
+// testManyRelays replaces one relay after the other while events are enqueued, as a deployment
+// does. The shards change hands since relays leave, and not since leases end, so that each event is
+// published once.
 func testManyRelays(_ *testing.T, w *world, relays int) {
 	const events = 10_000
 	recording := &RecordingPublisher{}
@@ -150,7 +152,8 @@ func testManyRelays(_ *testing.T, w *world, relays int) {
 	start := func(shards int) {
 		relay, stop := w.run(w.Store, recording, config())
 		stops = append(stops, stop)
-		w.eventually(fmt.Sprintf("a relay has %d shards", shards), func() bool { return relay.Stats().Shards == shards })
+		w.eventually(fmt.Sprintf("a relay has %d shards", shards),
+			func() bool { return relay.Stats().Shards == shards })
 	}
 	start(Shards)
 	for range relays - 1 {

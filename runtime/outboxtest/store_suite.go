@@ -133,8 +133,9 @@ func (w *world) equal(what string, got, want any) {
 	}
 }
 
-// expire ends a relay's lease at once, as if the relay had been silent for all of it. What the database holds is changed, and not
-// what the relay knows, so that no test has to be faster than a lease.
+// expire ends a relay's lease at once, as if the relay had been silent for all of it. What the
+// database holds is changed, and not what the relay knows, so that no test has to be faster than a
+// lease.
 func (w *world) expire(relay outbox.ID) {
 	w.Helper()
 	_, err := w.Store.Renew(w.Context(), relay, time.Microsecond)
@@ -397,7 +398,8 @@ func testFence(t *testing.T, w *world) {
 	w.equal("pending", len(w.all()), 0)
 }
 
-// testSettleAnother settles events of which another one has the seq, as after a backup was restored.
+// testSettleAnother settles events of which another one has the seq, as after a backup was
+// restored.
 func testSettleAnother(t *testing.T, w *world) {
 	w.enqueue(Event{Entity: "a"}, Event{Entity: "b"}, Event{Entity: "c"})
 	all := w.all()
@@ -408,15 +410,18 @@ func testSettleAnother(t *testing.T, w *world) {
 	}
 	n, err := w.Store.Published(t.Context(), relay, owned, others)
 	w.must(err)
-	r, err := w.Store.Retry(t.Context(), relay, owned, []outbox.Retry{{Position: others[0], Attempts: 9}})
+	r, err := w.Store.Retry(t.Context(), relay, owned,
+		[]outbox.Retry{{Position: others[0], Attempts: 9}})
 	w.must(err)
-	d, err := w.Store.Bury(t.Context(), relay, owned, []outbox.Death{{Position: others[1], Attempts: 9}})
+	d, err := w.Store.Bury(t.Context(), relay, owned,
+		[]outbox.Death{{Position: others[1], Attempts: 9}})
 	w.must(err)
 	w.equal("changed", n+r+d, 0)
 	others[0], others[1].Event = all[0].Position, uuid.Nil // as it was read, and whichever event stands there
 	n, err = w.Store.Published(t.Context(), relay, owned, others[:1])
 	w.must(err)
-	d, err = w.Store.Bury(t.Context(), relay, owned, []outbox.Death{{Position: others[1], Attempts: 9}})
+	d, err = w.Store.Bury(t.Context(), relay,
+		owned, []outbox.Death{{Position: others[1], Attempts: 9}})
 	w.must(err)
 	w.equal("changed", n+d, 2)
 	w.equal("pending", fmt.Sprint(positions(w.all())), fmt.Sprint(positions(all[2:])))

@@ -159,9 +159,9 @@ func decodeMap(tree any, v reflect.Value) error {
 // enum is what generated enums implement, and Decimal; open enums have a method OpenEnum as well.
 type enum interface{ Valid() bool }
 
-// accepts reports whether v may be written and read: a declared value, or any text of an open enum. Both
-// directions accept the same values, so that a consumer can pass on whatever it was given. The empty text
-// is a field that was forgotten.
+// accepts reports whether v may be written and read: a declared value, or any text of an open enum.
+// Both directions accept the same values, so that a consumer can pass on whatever it was given. The
+// empty text is a field that was forgotten.
 func accepts(v reflect.Value) bool {
 	e := v.Addr().Interface().(enum)
 	if e.Valid() {

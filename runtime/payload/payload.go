@@ -1,11 +1,12 @@
 // Package payload turns generated payload structs into JSON and back.
 //
-// Both directions are strict about what the catalogue declares, and hold nothing against what it does not.
-// Marshal refuses what a reader would have to refuse, and writes whatever Unmarshal has read, so that a
-// consumer can pass on what it was given: values of open enums that it does not know, too. Only the zero UUID
-// and the zero time are read and not written: they are fields that were forgotten. Unmarshal ignores
-// members that it does not know. Constraints are checked in both directions, by the Validate methods of
-// generated structs. The same value always gives the same bytes. All errors are of type *Error.
+// Both directions are strict about what the catalogue declares, and hold nothing against what it
+// does not. Marshal refuses what a reader would have to refuse, and writes whatever Unmarshal has
+// read, so that a consumer can pass on what it was given: values of open enums that it does not
+// know, too. Only the zero UUID and the zero time are read and not written: they are fields that
+// were forgotten. Unmarshal ignores members that it does not know. Constraints are checked in both
+// directions, by the Validate methods of generated structs. The same value always gives the same
+// bytes. All errors are of type *Error.
 package payload
 
 import (

@@ -20,14 +20,16 @@ import (
 // (nil: all), how one is written and read. A string type with a method Valid, as Decimal is, needs no line: codecOf treats it as an
 // enum.
 var scalars = map[reflect.Type]codec{
-	reflect.TypeFor[bool]():          plain("true or false", nil, strconv.AppendBool, same[bool]),
-	reflect.TypeFor[int32]():         plain("an integer of 32 bits", nil, appendInt[int32], parseInt[int32]),
-	reflect.TypeFor[int64]():         plain("an integer of 64 bits", nil, appendInt[int64], parseInt[int64]),
-	reflect.TypeFor[float64]():       plain("a finite number of 64 bits", finite, appendFloat, json.Number.Float64),
-	reflect.TypeFor[json.Number]():   plain("a number", nil, appendText[json.Number], same[json.Number]),
-	reflect.TypeFor[string]():        plain("a string in UTF-8", utf8.ValidString, appendQuoted, same[string]),
-	reflect.TypeFor[uuid.UUID]():     filled("the zero UUID", quoted("a UUID", nil, appendUUID, parseUUID)),
-	reflect.TypeFor[time.Time]():     filled("the zero time", quoted("an RFC 3339 time in the years 0 to 9999 UTC", fourDigits, appendTime, parseTime)),
+	reflect.TypeFor[bool]():        plain("true or false", nil, strconv.AppendBool, same[bool]),
+	reflect.TypeFor[int32]():       plain("an integer of 32 bits", nil, appendInt[int32], parseInt[int32]),
+	reflect.TypeFor[int64]():       plain("an integer of 64 bits", nil, appendInt[int64], parseInt[int64]),
+	reflect.TypeFor[float64]():     plain("a finite number of 64 bits", finite, appendFloat, json.Number.Float64),
+	reflect.TypeFor[json.Number](): plain("a number", nil, appendText[json.Number], same[json.Number]),
+	reflect.TypeFor[string]():      plain("a string in UTF-8", utf8.ValidString, appendQuoted, same[string]),
+	reflect.TypeFor[uuid.UUID](): filled("the zero UUID",
+		quoted("a UUID", nil, appendUUID, parseUUID)),
+	reflect.TypeFor[time.Time](): filled("the zero time",
+		quoted("an RFC 3339 time in the years 0 to 9999 UTC", fourDigits, appendTime, parseTime)),
 	reflect.TypeFor[Date]():          quoted("a day of the form 2006-01-02", Date.Valid, appendText[Date], ParseDate),
 	reflect.TypeFor[time.Duration](): quoted("an ISO 8601 duration in 64 bits of nanoseconds", nil, appendDuration, parseDuration),
 	reflect.TypeFor[[]byte]():        quoted("base64", nil, base64.StdEncoding.AppendEncode, base64.StdEncoding.DecodeString),
@@ -68,11 +70,13 @@ func quoted[T any](noun string, valid func(T) bool, write func([]byte, T) []byte
 	return plain(noun, valid, inQuotes, read)
 }
 
-// filled makes a codec that refuses to write a zero value of c, which is a field that was forgotten. Readers accept it: events
-// that were written by others, or before, do not become poison messages.
+// filled makes a codec that refuses to write a zero value of c, which is a field that was
+// forgotten. Readers accept it: events that were written by others, or before, do not become poison
+// messages.
 func filled(zero string, c codec) codec {
 	encode := c.encode
-	isZero := problem("is " + zero + ", so it was not set; leave out an optional field (with ? behind its type) for none")
+	isZero := problem("is " + zero +
+		", so it was not set; leave out an optional field (with ? behind its type) for none")
 	c.encode = func(b []byte, v reflect.Value, depth int) ([]byte, error) {
 		t, isTime := v.Addr().Interface().(*time.Time)
 		if v.IsZero() || isTime && t.IsZero() {

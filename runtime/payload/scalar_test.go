@@ -143,7 +143,8 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestAForgottenFieldIsNotWritten: the zero UUID and the zero time are what Go has in a field that nobody set.
+// TestAForgottenFieldIsNotWritten: the zero UUID and the zero time are what Go has in a field that
+// nobody set.
 func TestAForgottenFieldIsNotWritten(t *testing.T) {
 	t.Parallel()
 	type line struct {
@@ -163,7 +164,9 @@ func TestAForgottenFieldIsNotWritten(t *testing.T) {
 		Done     bool                 `json:"done"`
 	}
 	id, at := uuid.New(), time.Unix(0, 0)
-	complete := func() forgetful { return forgetful{ID: id, At: at, Line: line{id}, Nullable: []*time.Time{nil}} }
+	complete := func() forgetful {
+		return forgetful{ID: id, At: at, Line: line{id}, Nullable: []*time.Time{nil}}
+	}
 	if _, err := payload.Marshal(complete()); err != nil {
 		t.Fatalf("zero numbers, durations and bools are values: %v", err)
 	}
@@ -192,7 +195,8 @@ func TestAForgottenFieldIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestReadersAcceptWhatOthersForgot: an event of another producer, or an older one, is no poison message.
+// TestReadersAcceptWhatOthersForgot: an event of another producer, or an older one, is no poison
+// message.
 func TestReadersAcceptWhatOthersForgot(t *testing.T) {
 	t.Parallel()
 	var read struct {
@@ -200,7 +204,8 @@ func TestReadersAcceptWhatOthersForgot(t *testing.T) {
 		At time.Time `json:"at"`
 	}
 	data := `{"id":"00000000-0000-0000-0000-000000000000","at":"0001-01-01T00:00:00Z"}`
-	if err := payload.Unmarshal([]byte(data), &read); err != nil || read.ID != uuid.Nil || !read.At.IsZero() {
+	if err := payload.Unmarshal([]byte(data), &read); err != nil || read.ID != uuid.Nil ||
+		!read.At.IsZero() {
 		t.Errorf("got %v and error %v", read, err)
 	}
 }

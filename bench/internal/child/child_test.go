@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 // patience bounds a whole test.
 const patience = 5 * time.Minute
 
-// The shards are shared out within a third of the lease, which none of the relays may lose however busy the machine is.
+// The shards are shared out within a third of the lease, which none of the relays may lose however
+// busy the machine is.
 var config = outbox.Config{Lease: 20 * time.Second}
 
 func newOutbox(t *testing.T) (context.Context, *pgxpool.Pool, string) {
@@ -53,7 +54,8 @@ func enqueue(ctx context.Context, pool *pgxpool.Pool, n int) (seqs []int64, err 
 	orders := make([]outbox.Event, n)
 	for i := range orders {
 		orders[i] = events.OrderPlacedV1{
-			OrderID: uuid.New(), CustomerID: uuid.New(), Total: events.Money{Currency: "EUR"}, PlacedAt: time.Now(),
+			OrderID: uuid.New(), CustomerID: uuid.New(), Total: events.Money{Currency: "EUR"},
+			PlacedAt: time.Now(),
 		}
 	}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

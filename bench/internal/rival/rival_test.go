@@ -84,10 +84,12 @@ func TestContestantThatPublishesAnotherNumberIsAnError(t *testing.T) {
 			if err := drainUntil(t, c, 301, 3*time.Second); err == nil {
 				t.Error("301 events were pending, and 300 were to be: no error")
 			}
-			// Some wait for the last event until they are told to end. A machine that is busy needs longer for the others.
+			// Some wait for the last event until they are told to end. A machine that is busy needs
+			// longer for the others.
 			const want = "299 events were published, 300 were pending"
 			err := drainUntil(t, c, 299, 3*time.Second)
-			for limit := 10 * time.Second; limit < patience && err != nil && !strings.Contains(err.Error(), want); limit *= 2 {
+			for limit := 10 * time.Second; limit < patience && err != nil &&
+				!strings.Contains(err.Error(), want); limit *= 2 {
 				err = drainUntil(t, c, 299, limit)
 			}
 			if err == nil || !strings.Contains(err.Error(), want) {

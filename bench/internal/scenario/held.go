@@ -14,8 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// held compares the drain of a backlog of many keys, each of which has been refused once and may go on, with a
-// plain one.
+// held compares the drain of a backlog of many keys, each of which has been refused once and may go
+// on, with a plain one.
 func held(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	w := rival.Uniform(lab.Pick(l, 200_000, 50_000))
 	rates, err := interleave(lab.Pick(l, 3, 2),
@@ -25,7 +25,8 @@ func held(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		return report.Result{}, err
 	}
 	return report.Result{Claims: []report.Claim{{
-		What:   fmt.Sprintf("drain %s pending events after every key was refused once, against without", report.Number(float64(w.Events))),
+		What: fmt.Sprintf("drain %s pending events after every key was refused once, against "+
+			"without", report.Number(float64(w.Events))),
 		Values: rates[1].Over(rates[0]), Unit: "×", Bound: report.AtLeast(0.5),
 		Detail: fmt.Sprintf("%s against %s", perSecond(rates[1]), perSecond(rates[0])),
 	}}}, nil
@@ -47,8 +48,11 @@ func (r *refusing) Publish(ctx context.Context, m *outbox.Message) error {
 	return r.Counter.Publish(ctx, m)
 }
 
-// drainHeld measures from when the broker takes events until the last one is settled, in a relay that runs already.
-func drainHeld(ctx context.Context, l *lab.Lab, w rival.Workload, refuse bool) (rate float64, err error) {
+// drainHeld measures from when the broker takes events until the last one is settled, in a relay
+// that runs already.
+func drainHeld(
+	ctx context.Context, l *lab.Lab, w rival.Workload, refuse bool,
+) (rate float64, err error) {
 	db, err := backlog(ctx, l, relay, w)
 	if err != nil {
 		return 0, err
@@ -81,7 +85,8 @@ func drainHeld(ctx context.Context, l *lab.Lab, w rival.Workload, refuse bool) (
 	}
 	for int(r.Stats().Published) < w.Events {
 		if !wait(ctx, time.Millisecond) {
-			return 0, fmt.Errorf("bench: %d of %d events were published: %w", r.Stats().Published, w.Events, ctx.Err())
+			return 0, fmt.Errorf("bench: %d of %d events were published: %w", r.Stats().Published,
+				w.Events, ctx.Err())
 		}
 	}
 	return measure.Rate(w.Events, time.Since(began)), nil

@@ -38,7 +38,8 @@ func imageFor(name, version string) string {
 	return defaultImage
 }
 
-// hush has the library announce its steps no longer on standard error; what goes wrong is in its errors as well.
+// hush has the library announce its steps no longer on standard error; what goes wrong is in its
+// errors as well.
 var hush = sync.OnceFunc(func() { tclog.SetDefault(tclog.NewNoopLogger()) })
 
 // startDocker runs a container of the image. It refuses within seconds where no daemon answers.

@@ -44,7 +44,8 @@ func startInstance(ctx context.Context, cfg Config, bin string, dir *workDir, ow
 		admin := &url.URL{Scheme: "postgres", User: url.User(superuser), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 			Path: "/postgres", RawQuery: "sslmode=disable"}
 		server := &Server{}
-		if err = server.start(ctx, private{cfg: cfg, bin: bin, dir: dir, owner: owner}, admin); err == nil {
+		if err = server.start(ctx, private{cfg: cfg, bin: bin, dir: dir, owner: owner},
+			admin); err == nil {
 			return server, nil
 		}
 		if ctx.Err() != nil {
@@ -182,7 +183,8 @@ func (i *instance) checkIdentity(ctx context.Context, admin *url.URL) error {
 	return nil
 }
 
-// stop ends the server in an orderly way, and by force where that takes too long, and removes its files.
+// stop ends the server in an orderly way, and by force where that takes too long, and removes its
+// files.
 func (i *instance) stop() error {
 	if err := i.end(); err != nil {
 		return err

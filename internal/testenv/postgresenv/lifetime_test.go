@@ -68,8 +68,10 @@ func traceOf(t *testing.T, server *Server) trace {
 	pids := []int{postmaster(t, data)}
 	var children []int32
 	eventually(t, func() error { // they start one after the other
-		if children = query[[]int32](t, pool, "SELECT array_agg(pid) FROM pg_stat_activity"); len(children) < 3 {
-			return fmt.Errorf("the server names %d processes, want its background ones as well", len(children))
+		if children = query[[]int32](t, pool,
+			"SELECT array_agg(pid) FROM pg_stat_activity"); len(children) < 3 {
+			return fmt.Errorf("the server names %d processes, want its background ones as well",
+				len(children))
 		}
 		return nil
 	})

@@ -18,11 +18,14 @@ type private struct {
 	inst  *instance
 }
 
-// ErrNotPrivate says that a server is not one that this process started from binaries on this machine.
-var ErrNotPrivate = errors.New("postgresenv: only a private instance of binaries on this machine can do that")
+// ErrNotPrivate says that a server is not one that this process started from binaries on this
+// machine.
+var ErrNotPrivate = errors.New(
+	"postgresenv: only a private instance of binaries on this machine can do that",
+)
 
-// Kill ends the server at once, as a loss of power does but for what the system has yet to write: nothing is
-// flushed, and it recovers when it starts again.
+// Kill ends the server at once, as a loss of power does but for what the system has yet to write:
+// nothing is flushed, and it recovers when it starts again.
 func (s *Server) Kill() error {
 	if s.private == nil {
 		return ErrNotPrivate
@@ -43,8 +46,8 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx, *p, s.admin)
 }
 
-// StartPair starts a server and a hot standby that follows it, until it is promoted by pg_promote() or its
-// primary_conninfo is reset. Both are private instances.
+// StartPair starts a server and a hot standby that follows it, until it is promoted by pg_promote()
+// or its primary_conninfo is reset. Both are private instances.
 func StartPair(ctx context.Context, cfg Config) (primary, standby *Server, err error) {
 	primary, err = Start(ctx, cfg)
 	if err != nil {
@@ -76,7 +79,8 @@ func StartPair(ctx context.Context, cfg Config) (primary, standby *Server, err e
 	return primary, standby, nil
 }
 
-// URLOf returns the URL of a database on this server that was made on another one, of which it is the standby.
+// URLOf returns the URL of a database on this server that was made on another one, of which it is
+// the standby.
 func (s *Server) URLOf(db Database) string {
 	u := *s.admin
 	u.Path = "/" + db.Name
@@ -91,10 +95,14 @@ func copyForStandby(ctx context.Context, p *private, admin *url.URL) (*workDir, 
 	}
 	cmd := p.owner.commandContext(ctx, "cp", "-R", "-p", p.dir.data()+"/.", dir.data())
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("copy the data directory: %w\n%s", err, out), dir.remove())
+		return nil,
+			errors.Join(fmt.Errorf("copy the data directory: %w\n%s", err, out), dir.remove())
 	}
-	conninfo := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s'\n", admin.Hostname(), admin.Port(), superuser)
-	for name, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": conninfo} {
+	conninfo := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s'\n", admin.Hostname(),
+		admin.Port(), superuser)
+	for name, text := range map[string]string{
+		"standby.signal": "", "postgresql.auto.conf": conninfo,
+	} {
 		path := filepath.Join(dir.data(), name)
 		err := os.WriteFile(path, []byte(text), 0o600)
 		if err == nil {

@@ -142,7 +142,8 @@ func privateInstallations(t *testing.T) []installation {
 	if len(found) == 0 {
 		source := Shared(t).Source
 		if isCI(os.Getenv("CI")) {
-			t.Fatalf("no PostgreSQL binaries on this machine, and CI is set: run scripts/testdeps.sh pg17; other tests use %s", source)
+			t.Fatalf("no PostgreSQL binaries on this machine, and CI is set: run "+
+				"scripts/testdeps.sh pg17; other tests use %s", source)
 		}
 		t.Skipf("no PostgreSQL binaries on this machine; the tests use %s", source)
 	}

@@ -24,5 +24,6 @@ func connectURL(ctx context.Context, raw string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the server that %s names cannot be used (start it, or unset the variable): %w", envURL, err)
 	}
-	return &Server{foreign: true, Source: source, admin: admin, stop: func() error { return nil }}, nil
+	return &Server{foreign: true, Source: source, admin: admin, stop: func() error { return nil }},
+		nil
 }

@@ -26,9 +26,9 @@ const (
 	specVersion     = "1.0"
 )
 
-// messageID tells messages apart that a stream must not take for duplicates: two versions of one fact
-// share an id. Both attributes "id" and "source" are the same then, which CloudEvents allows for
-// events that a consumer may take for duplicates; "type" differs.
+// messageID tells messages apart that a stream must not take for duplicates: two versions of one
+// fact share an id. Both attributes "id" and "source" are the same then, which CloudEvents allows
+// for events that a consumer may take for duplicates; "type" differs.
 func messageID(m *outbox.Message) string { return m.ID.String() + "/" + m.TypeName() }
 
 // headersOf returns m's attributes and headers. Headers of the user's go as they are.
@@ -67,7 +67,8 @@ var (
 	errMalformed = errors.New("malformed attribute")
 )
 
-// maxTypeBytes is more than a catalogue allows. A longer one is a stranger's, and is not to fill logs.
+// maxTypeBytes is more than a catalogue allows. A longer one is a stranger's, and is not to fill
+// logs.
 const maxTypeBytes = 255
 
 // messageFrom is the inverse of headersOf. Headers that an event could not carry are left out. Its
@@ -86,11 +87,13 @@ func messageFrom(subject string, h nats.Header, data []byte) (*outbox.Message, e
 	}
 	typeName, _ := percentDecode(attributes["type"])
 	eventType, version, err := outbox.ParseTypeName(typeName)
-	if err != nil || version > math.MaxInt32 || len(typeName) > maxTypeBytes || attributes["specversion"] != specVersion {
+	if err != nil || version > math.MaxInt32 || len(typeName) > maxTypeBytes ||
+		attributes["specversion"] != specVersion {
 		return nil, errForeign
 	}
 	m := &outbox.Message{
-		Type: eventType, Version: int32(version), Topic: subject, Headers: outbox.AcceptHeaders(headers), Payload: data,
+		Type: eventType, Version: int32(version), Topic: subject,
+		Headers: outbox.AcceptHeaders(headers), Payload: data,
 	}
 	if err := setAttributes(m, attributes); err != nil {
 		return nil, err

@@ -27,8 +27,8 @@ type listener struct {
 	end   func()
 }
 
-// whileConnected returns a context that ends with ctx, with the connection, or when the server denies
-// the subject.
+// whileConnected returns a context that ends with ctx, with the connection, or when the server
+// denies the subject.
 func (w *watch) whileConnected(ctx context.Context, nc *nats.Conn, subject string) (
 	connected context.Context, release func(),
 ) {

@@ -40,8 +40,9 @@ func (d *delivery) lane() laneKey {
 type lane struct {
 	queue   []*delivery // by sequence
 	current *delivery   // being handled
-	// awaited is the sequence of a message that was handed back and has to come again before its successors go on; 0 for none.
-	// Another version of the same fact does not wait for it: it may be the one that the consumer knows.
+	// awaited is the sequence of a message that was handed back and has to come again before its
+	// successors go on; 0 for none. Another version of the same fact does not wait for it: it may
+	// be the one that the consumer knows.
 	awaited      uint64
 	awaitedID    outbox.ID
 	awaitedUntil time.Time
@@ -108,7 +109,8 @@ func (l *lanes) advance(at *lane, key laneKey) {
 		if at.awaited == 0 {
 			delete(l.byKey, key)
 		}
-	case at.awaited == 0 || at.queue[0].sequence <= at.awaited || at.queue[0].message.ID == at.awaitedID:
+	case at.awaited == 0 || at.queue[0].sequence <= at.awaited ||
+		at.queue[0].message.ID == at.awaitedID:
 		at.current, at.queue = at.queue[0], at.queue[1:]
 		l.running.Go(func() { l.run(at, key) })
 	}
@@ -138,7 +140,8 @@ func (l *lanes) finish(at *lane, key laneKey, again time.Duration) {
 	defer l.mu.Unlock()
 	switch done := at.current.sequence; {
 	case again > 0 && key.key != "":
-		at.awaited, at.awaitedID, at.awaitedUntil = done, at.current.message.ID, time.Now().Add(again+l.ackWait)
+		at.awaited, at.awaitedID, at.awaitedUntil = done, at.current.message.ID,
+			time.Now().Add(again+l.ackWait)
 	case done == at.awaited:
 		at.awaited = 0
 	}

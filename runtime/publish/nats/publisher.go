@@ -14,9 +14,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Publisher publishes to JetStream: an event's topic is the subject, its id and type are the message id (Nats-Msg-Id), so that
-// a stream drops what is published twice within its duplicate window, and keeps every version of a fact. Events are CloudEvents 1.0 in binary mode. It is safe for
-// concurrent use.
+// Publisher publishes to JetStream: an event's topic is the subject, its id and type are the
+// message id (Nats-Msg-Id), so that a stream drops what is published twice within its duplicate
+// window, and keeps every version of a fact. Events are CloudEvents 1.0 in binary mode. It is safe
+// for concurrent use.
 type Publisher struct {
 	js    jetstream.JetStream
 	watch watch
@@ -27,9 +28,9 @@ var _ outbox.Publisher = (*Publisher)(nil)
 // NewPublisher returns a publisher on a connection that the caller keeps open, and closes. Let it reconnect for ever
 // (nats.MaxReconnects(-1)), for a connection that has given up stays closed.
 //
-// To hear that a subject is not permitted, it puts a handler for asynchronous errors in front of the
-// connection's own, which is called as before. A handler that is set later takes its place, and such
-// a publish then ends with its context. Make one publisher for a connection.
+// To hear that a subject is not permitted, it puts a handler for asynchronous errors in front of
+// the connection's own, which is called as before. A handler that is set later takes its place, and
+// such a publish then ends with its context. Make one publisher for a connection.
 func NewPublisher(js jetstream.JetStream) *Publisher {
 	p := &Publisher{js: js}
 	nc := js.Conn()
@@ -78,7 +79,8 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	if err != nil && connected.Err() != nil {
 		err = context.Cause(connected)
 	}
-	if last := p.js.Conn().LastError(); errors.Is(err, context.DeadlineExceeded) && errors.Is(last, nats.ErrPermissionViolation) {
+	if last := p.js.Conn().LastError(); errors.Is(err, context.DeadlineExceeded) &&
+		errors.Is(last, nats.ErrPermissionViolation) {
 		err = fmt.Errorf("%w; the server's last error was: %w", err, last) // that it may not hear answers, perhaps
 	}
 	if err != nil {
@@ -87,7 +89,8 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	return nil
 }
 
-var errClosed = fmt.Errorf("outboxnats: publish: the NATS connection is closed for good, and a restart is needed; "+
+var errClosed = fmt.Errorf("outboxnats: publish: the NATS connection is closed for good, and a "+
+	"restart is needed; "+
 	"connect with nats.MaxReconnects(-1): %w", outbox.ErrPublisherClosed)
 
 // explainSilence asks JetStream whether there is a stream for the subject: nobody answers either way, while the server starts
@@ -103,7 +106,8 @@ func (p *Publisher) explainSilence(ctx context.Context, subject string, silence 
 // unreachable are errors of the client that mean a broker which could not be asked.
 var unreachable = []error{
 	nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrConnectionReconnecting, nats.ErrDisconnected,
-	nats.ErrPermissionViolation, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection, nats.ErrNoServers, nats.ErrTimeout, nats.ErrInvalidConnection,
+	nats.ErrPermissionViolation, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
+	nats.ErrNoServers, nats.ErrTimeout, nats.ErrInvalidConnection,
 	jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
 	context.DeadlineExceeded, // of the client's own, where ctx has none
 }

@@ -67,15 +67,17 @@ type SubscriberStats struct {
 // acknowledgement), for as often as it takes. A message that is no event of an outbox is terminated and logged; one that is,
 // but cannot be read, is handed back with the greatest delay and logged, since it may be a newer publisher's.
 //
-// An event in a version that the consumer does not know, though it handles another one, is handed back for a process of another
-// release that does, with a delay below 15 s. That is logged once for each type. Without such a process
-// it stays in the stream: run one.
+// An event in a version that the consumer does not know, though it handles another one, is handed
+// back for a process of another release that does, with a delay below 15 s. That is logged once for
+// each type. Without such a process it stays in the stream: run one.
 //
-// Events of one key are handled one after the other, in the order in which the stream has them. While one of them is handed
-// back, whatever for, its successors wait in memory, at most as many as the consumer's MaxAckPending; they give up waiting once it is overdue
-// by the consumer's AckWait, while the broker answers. Once all of MaxAckPending waits, nothing else comes: make it larger than what
-// failing keys pile up. This order holds within one Subscriber: several on one consumer share out messages without regard to keys.
-// A delivery that is lost with its connection comes again after AckWait, behind its successors; only a MaxAckPending of 1 prevents that.
+// Events of one key are handled one after the other, in the order in which the stream has them.
+// While one of them is handed back, whatever for, its successors wait in memory, at most as many as
+// the consumer's MaxAckPending; they give up waiting once it is overdue by the consumer's AckWait,
+// while the broker answers. Once all of MaxAckPending waits, nothing else comes: make it larger
+// than what failing keys pile up. This order holds within one Subscriber: several on one consumer
+// share out messages without regard to keys. A delivery that is lost with its connection comes
+// again after AckWait, behind its successors; only a MaxAckPending of 1 prevents that.
 //
 // What it holds, it reports as in progress, so that a handler may take longer than the consumer's AckWait.
 type Subscriber struct {
@@ -115,9 +117,11 @@ func NewSubscriber(consumer jetstream.Consumer, handler inbox.Handler, config Su
 // Stats returns the numbers of deliveries so far.
 func (s *Subscriber) Stats() SubscriberStats {
 	return SubscriberStats{
-		Acknowledged: s.acknowledged.Load(), Duplicates: s.duplicates.Load(), Ignored: s.ignored.Load(),
-		Retried: s.retried.Load(), UnknownVersion: s.unknownVersion.Load(), Malformed: s.malformed.Load(),
-		Foreign: s.foreign.Load(),
+		Acknowledged: s.acknowledged.Load(), Duplicates: s.duplicates.Load(),
+		Ignored: s.ignored.Load(),
+		Retried: s.retried.Load(), UnknownVersion: s.unknownVersion.Load(),
+		Malformed: s.malformed.Load(),
+		Foreign:   s.foreign.Load(),
 	}
 }
 
@@ -240,7 +244,8 @@ func (s *Subscriber) handle(ctx context.Context, l *lanes, d *delivery) time.Dur
 	case inbox.Ignored:
 		s.ignored.Add(1)
 		if s.ignoredTypes.first(d.message.TypeName()) {
-			log.Info("the consumer does not handle events of this type: they are acknowledged, and logged this once")
+			log.Info("the consumer does not handle events of this type: they are acknowledged, " +
+				"and logged this once")
 		}
 	case inbox.Repeated:
 		s.duplicates.Add(1)
@@ -253,16 +258,19 @@ func (s *Subscriber) handle(ctx context.Context, l *lanes, d *delivery) time.Dur
 }
 
 const (
-	// inFlightDelay bounds the delay while another delivery is being handled, which does not take long as a rule.
+	// inFlightDelay bounds the delay while another delivery is being handled, which does not take
+	// long as a rule.
 	inFlightDelay = 500 * time.Millisecond
-	// The bounds of the delay of an event in an unknown version: soon while a deploy is under way, and never so late that the
-	// process that knows it would have to wait.
+	// The bounds of the delay of an event in an unknown version: soon while a deploy is under way,
+	// and never so late that the process that knows it would have to wait.
 	minVersionDelay = 250 * time.Millisecond
 	maxVersionDelay = 15 * time.Second
 )
 
 // handBack has a delivery that was not handled come again, and returns after which delay.
-func (s *Subscriber) handBack(ctx context.Context, log *slog.Logger, d *delivery, err error) time.Duration {
+func (s *Subscriber) handBack(
+	ctx context.Context, log *slog.Logger, d *delivery, err error,
+) time.Duration {
 	count, level, attempt := &s.retried, slog.LevelWarn, int(d.deliveries)
 	delay := s.delay(s.config.MinRetryDelay, s.config.MaxRetryDelay, attempt)
 	switch {
@@ -287,14 +295,16 @@ func (s *Subscriber) handBack(ctx context.Context, log *slog.Logger, d *delivery
 	return delay
 }
 
-// isUndecodable reports whether err is about the payload that arrived, and not about one that the handler enqueued.
+// isUndecodable reports whether err is about the payload that arrived, and not about one that the
+// handler enqueued.
 func isUndecodable(err error) bool {
 	var p *payload.Error
 	var e *outbox.EventError
 	return errors.As(err, &p) && !errors.As(err, &e)
 }
 
-// onceEach finds out which names come for the first time. It remembers a limited number of them, for strangers may make them up.
+// onceEach finds out which names come for the first time. It remembers a limited number of them,
+// for strangers may make them up.
 type onceEach struct {
 	mu   sync.Mutex
 	seen map[string]bool

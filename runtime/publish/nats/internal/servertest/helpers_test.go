@@ -113,7 +113,9 @@ func subscribe(t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConf
 	return subscribeHandler(t, c, cfg, h)
 }
 
-func subscribeHandler(t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h inbox.Handler) *running {
+func subscribeHandler(
+	t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h inbox.Handler,
+) *running {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -182,7 +184,8 @@ func (w *world) answers(t *testing.T, sequence int) *nats.Subscription {
 	return s
 }
 
-// heartbeats waits until the broker was told n times that a message is in progress. That happens three times per AckWait.
+// heartbeats waits until the broker was told n times that a message is in progress. That happens
+// three times per AckWait.
 func heartbeats(t *testing.T, answers *nats.Subscription, n int) {
 	t.Helper()
 	for n > 0 {
@@ -194,8 +197,9 @@ func heartbeats(t *testing.T, answers *nats.Subscription, n int) {
 	}
 }
 
-// inOrder fails unless the first event was handled again, after it had failed, before the second one was handled at all. More
-// deliveries than that do no harm: a broker that hears nothing in time delivers again.
+// inOrder fails unless the first event was handled again, after it had failed, before the second
+// one was handled at all. More deliveries than that do no harm: a broker that hears nothing in time
+// delivers again.
 func inOrder(t *testing.T, calls []string) {
 	t.Helper()
 	if second := slices.Index(calls, "second"); second < 2 {

@@ -112,17 +112,19 @@ func TestAClosedConnectionIsUnreachable(t *testing.T) {
 	if !errors.Is(err, outbox.ErrUnreachable) || !errors.Is(err, outbox.ErrPublisherClosed) {
 		t.Errorf("got %v, want ErrUnreachable and ErrPublisherClosed", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "closed for good") || !strings.Contains(err.Error(), "MaxReconnects(-1)") {
+	if err == nil || !strings.Contains(err.Error(), "closed for good") ||
+		!strings.Contains(err.Error(), "MaxReconnects(-1)") {
 		t.Errorf("got %v, want how to mend it", err)
 	}
 }
 
-// TestWhatTheUserMayNotPublishIsToldAtOnce is about something that the server says beside the connection: the
-// publish itself gets no answer.
+// TestWhatTheUserMayNotPublishIsToldAtOnce is about something that the server says beside the
+// connection: the publish itself gets no answer.
 func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	own := make(chan error, 100)
-	js := connectAs(t, &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"orders.secret.>"}}},
+	js := connectAs(t,
+		&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"orders.secret.>"}}},
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { own <- err }))
 	p := outboxnats.NewPublisher(js)
 	var running sync.WaitGroup
@@ -135,7 +137,8 @@ func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
 			if !errors.Is(err, outbox.ErrUnreachable) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want ErrUnreachable and: %s", err, want)
 			}
-			if strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "true") {
+			if strings.Contains(err.Error(), "secret-key") ||
+				strings.Contains(err.Error(), "true") {
 				t.Errorf("the error tells the key or the payload: %v", err)
 			}
 			if err := p.Publish(t.Context(), event("k", `{}`)); err != nil {
@@ -149,17 +152,20 @@ func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotHearAnswersIsToldWhy cannot know that each publish has failed: some stream may have kept it.
+// TestWhoMayNotHearAnswersIsToldWhy cannot know that each publish has failed: some stream may have
+// kept it.
 func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) {
 	t.Parallel()
-	js := connectAs(t, &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}})
+	js := connectAs(t,
+		&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	err := outboxnats.NewPublisher(js).Publish(ctx, event("k", `{}`))
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, outbox.ErrUnreachable) {
 		t.Errorf("got %v, want a time-out", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), `Permissions Violation for Subscription to "_INBOX`) {
+	if err == nil ||
+		!strings.Contains(err.Error(), `Permissions Violation for Subscription to "_INBOX`) {
 		t.Errorf("got %v, want the reason", err)
 	}
 }
@@ -168,8 +174,10 @@ func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) {
 func connectAs(t *testing.T, may *server.Permissions, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
-		Users: []*server.User{{Username: "owner", Password: "owner"}, {Username: "relay", Password: "relay", Permissions: may}},
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true,
+		StoreDir: t.TempDir(),
+		Users: []*server.User{{Username: "owner", Password: "owner"},
+			{Username: "relay", Password: "relay", Permissions: may}},
 	})
 	check(t, err)
 	s.Start()
@@ -188,7 +196,8 @@ func connectAs(t *testing.T, may *server.Permissions, opts ...nats.Option) jetst
 		check(t, err)
 		return js
 	}
-	_, err = as("owner").CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
+	_, err = as("owner").CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}})
 	check(t, err)
 	return as("relay", opts...)
 }

@@ -126,7 +126,8 @@ func TestAnOutageDoesNotLetSuccessorsPass(t *testing.T) {
 	eventually(t, "the first failed", func() bool { return len(calls.all()) > 0 })
 	<-time.After(6 * time.Second) // the outage, which outlasts the delay, AckWait, and two pulls
 	check(t, w.server.Restart())
-	eventually(t, "the second handled", func() bool { return slices.Contains(calls.all(), "second") })
+	eventually(t, "the second handled",
+		func() bool { return slices.Contains(calls.all(), "second") })
 	inOrder(t, calls.all())
 }
 
@@ -164,7 +165,8 @@ func TestWhatHasNoRoomIsNotOverdue(t *testing.T) {
 	close(failed)
 	heartbeats(t, waits, 10) // for longer than the delay and AckWait
 	close(slow)
-	eventually(t, "the second handled", func() bool { return slices.Contains(calls.all(), "second") })
+	eventually(t, "the second handled",
+		func() bool { return slices.Contains(calls.all(), "second") })
 	inOrder(t, calls.all())
 }
 

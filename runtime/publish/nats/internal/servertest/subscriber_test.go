@@ -330,7 +330,9 @@ const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 func TestMessagesThatAreNoEvents(t *testing.T) {
 	t.Parallel()
-	valid := nats.Header{"CE-SpecVersion": {"1.0"}, "Ce-Id": {`"0198c0de-1111-7abc-8def-0123456789ab"`}, "ce-type": {"order.placed@1"}, "TraceParent": {traceparent}}
+	valid := nats.Header{"CE-SpecVersion": {"1.0"}, "Ce-Id": {
+		`"0198c0de-1111-7abc-8def-0123456789ab"`,
+	}, "ce-type": {"order.placed@1"}, "TraceParent": {traceparent}}
 	with := func(name, value string) nats.Header {
 		h := nats.Header{name: {value}}
 		for k, v := range valid {
@@ -344,19 +346,34 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 		header nats.Header
 		want   outboxnats.SubscriberStats
 	}{
-		"other case and quotes":  {valid, outboxnats.SubscriberStats{Acknowledged: 1}},
-		"no headers":             {nil, outboxnats.SubscriberStats{Foreign: 1}},
-		"other CloudEvent":       {with("ce-type", "com.example.created"), outboxnats.SubscriberStats{Foreign: 1}},
-		"a version too large":    {with("ce-type", "order.placed@4294967297"), outboxnats.SubscriberStats{Foreign: 1}},
-		"other specversion":      {with("CE-SpecVersion", "2.0"), outboxnats.SubscriberStats{Foreign: 1}},
-		"a type without end":     {with("ce-type", strings.Repeat("secret", 100)+"@1"), outboxnats.SubscriberStats{Foreign: 1}},
-		"broken UTF-8":           {with("tenant", "a\xff"), outboxnats.SubscriberStats{Acknowledged: 1}},
-		"a large header":         {with("tenant", strings.Repeat("x", 50_000)), outboxnats.SubscriberStats{Acknowledged: 1}},
-		"no UUID":                {with("Ce-Id", "secret"), outboxnats.SubscriberStats{Malformed: 1}},
-		"half an escape":         {with("ce-partitionkey", "secret%2"), outboxnats.SubscriberStats{Malformed: 1}},
-		"overlong UTF-8":         {with("ce-partitionkey", "secret%C0%A0"), outboxnats.SubscriberStats{Malformed: 1}},
-		"no time":                {with("ce-time", "secret"), outboxnats.SubscriberStats{Malformed: 1}},
-		"the cause is no UUID":   {with("ce-causationid", "secret"), outboxnats.SubscriberStats{Malformed: 1}},
+		"other case and quotes": {valid, outboxnats.SubscriberStats{Acknowledged: 1}},
+		"no headers":            {nil, outboxnats.SubscriberStats{Foreign: 1}},
+		"other CloudEvent":      {with("ce-type", "com.example.created"), outboxnats.SubscriberStats{Foreign: 1}},
+		"a version too large":   {with("ce-type", "order.placed@4294967297"), outboxnats.SubscriberStats{Foreign: 1}},
+		"other specversion":     {with("CE-SpecVersion", "2.0"), outboxnats.SubscriberStats{Foreign: 1}},
+		"a type without end": {with("ce-type", strings.Repeat("secret", 100)+"@1"),
+			outboxnats.SubscriberStats{Foreign: 1}},
+		"broken UTF-8": {
+			with("tenant", "a\xff"), outboxnats.SubscriberStats{Acknowledged: 1},
+		},
+		"a large header": {with("tenant", strings.Repeat("x", 50_000)), outboxnats.SubscriberStats{
+			Acknowledged: 1,
+		}},
+		"no UUID": {
+			with("Ce-Id", "secret"), outboxnats.SubscriberStats{Malformed: 1},
+		},
+		"half an escape": {
+			with("ce-partitionkey", "secret%2"), outboxnats.SubscriberStats{Malformed: 1},
+		},
+		"overlong UTF-8": {
+			with("ce-partitionkey", "secret%C0%A0"), outboxnats.SubscriberStats{Malformed: 1},
+		},
+		"no time": {
+			with("ce-time", "secret"), outboxnats.SubscriberStats{Malformed: 1},
+		},
+		"the cause is no UUID": {
+			with("ce-causationid", "secret"), outboxnats.SubscriberStats{Malformed: 1},
+		},
 		"lower-case escapes":     {with("ce-partitionkey", "%c3%a4%41"), outboxnats.SubscriberStats{Acknowledged: 1}},
 		"escapes in a quotation": {with("ce-partitionkey", `"a \"b\""`), outboxnats.SubscriberStats{Acknowledged: 1}},
 	} {
@@ -390,19 +407,24 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 	}
 }
 
-// TestAnInvalidHeaderOfAStrangerIsLeftOut: what a handler finds in a message can be passed on with what it enqueues.
+// TestAnInvalidHeaderOfAStrangerIsLeftOut: what a handler finds in a message can be passed on with
+// what it enqueues.
 func TestAnInvalidHeaderOfAStrangerIsLeftOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.consumer(t, jetstream.ConsumerConfig{})
 	header := nats.Header{
-		"ce-specversion": {"1.0"}, "ce-id": {"0198c0de-1111-7abc-8def-0123456789ab"}, "ce-type": {"order.placed@1"},
-		"tenant": {"größe"}, "broken": {"a\xff"}, "huge": {strings.Repeat("x", 10_000)}, "traceparent": {"rubbish"}, "tracestate": {"a=b"},
+		"ce-specversion": {"1.0"}, "ce-id": {"0198c0de-1111-7abc-8def-0123456789ab"}, "ce-type": {
+			"order.placed@1",
+		},
+		"tenant": {"größe"}, "broken": {"a\xff"}, "huge": {strings.Repeat("x", 10_000)},
+		"traceparent": {"rubbish"}, "tracestate": {"a=b"},
 	}
 	_, err := w.js.PublishMsg(t.Context(), &nats.Msg{Subject: "orders.placed", Header: header})
 	check(t, err)
 	got := make(chan map[string]string, 1)
-	subscribe(t, c, outboxnats.SubscriberConfig{}, func(_ context.Context, m *outbox.Message) error { got <- m.Headers; return nil })
+	subscribe(t, c, outboxnats.SubscriberConfig{},
+		func(_ context.Context, m *outbox.Message) error { got <- m.Headers; return nil })
 	if diff := cmp.Diff(map[string]string{"tenant": "größe"}, receive(t, got)); diff != "" {
 		t.Error(diff)
 	}
@@ -453,13 +475,16 @@ func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
 	}
 	r := subscribeHandler(t, c, outboxnats.SubscriberConfig{}, handler)
 	eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
-	want := outboxnats.SubscriberStats{Acknowledged: 7, Duplicates: 1, Ignored: 1, Retried: 3, UnknownVersion: 1, Malformed: 1}
+	want := outboxnats.SubscriberStats{
+		Acknowledged: 7, Duplicates: 1, Ignored: 1, Retried: 3, UnknownVersion: 1, Malformed: 1,
+	}
 	if diff := cmp.Diff(want, r.Stats()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestWhatComesAgainAndAgainIsLoggedOnce counts the lines on types that are ignored, and on versions that are handed back.
+// TestWhatComesAgainAndAgainIsLoggedOnce counts the lines on types that are ignored, and on
+// versions that are handed back.
 func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -480,18 +505,21 @@ func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {
 		return inbox.Ignored, nil
 	})
 	subscribeHandler(t, c, outboxnats.SubscriberConfig{
-		Logger: slog.New(slog.NewTextHandler(&log, nil)), MinRetryDelay: 1, MaxRetryDelay: 10 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), MinRetryDelay: 1,
+		MaxRetryDelay: 10 * time.Millisecond,
 	}, handler)
 	eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
-	for _, line := range []string{"level=INFO.*event=ignored@1", "level=INFO.*event=ignored.too@1", "level=WARN.*event=unknown@1"} {
+	for _, line := range []string{"level=INFO.*event=ignored@1", "level=INFO.*event=ignored.too@1",
+		"level=WARN.*event=unknown@1"} {
 		if got := len(regexp.MustCompile(line).FindAllString(log.String(), -1)); got != 1 {
 			t.Errorf("%d lines match %s, want 1:\n%s", got, line, log.String())
 		}
 	}
 }
 
-// TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne: the version that the consumer knows stands behind the one that it does
-// not, and no other process would take that. What follows of the key waits for both.
+// TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne: the version that the consumer knows stands
+// behind the one that it does not, and no other process would take that. What follows of the key
+// waits for both.
 func TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int32{{2, 1}, {1, 2}, {3, 2, 1}} {
@@ -508,20 +536,21 @@ func TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne(t *testing.T) {
 			w.publish(t, successor)
 			var known atomic.Bool
 			var applied record
-			subscribeHandler(t, c, outboxnats.SubscriberConfig{}, handlerOutcome(func(m *outbox.Message) (inbox.Outcome, error) {
-				switch {
-				case m.ID == successor.ID:
-					applied.add("successor")
-				case m.Version != 1 && known.Load():
-					return inbox.Repeated, nil
-				case m.Version != 1:
-					return inbox.Failed, inbox.ErrUnknownVersion
-				default:
-					applied.add("fact")
-					known.Store(true)
-				}
-				return inbox.Applied, nil
-			}))
+			subscribeHandler(t, c, outboxnats.SubscriberConfig{},
+				handlerOutcome(func(m *outbox.Message) (inbox.Outcome, error) {
+					switch {
+					case m.ID == successor.ID:
+						applied.add("successor")
+					case m.Version != 1 && known.Load():
+						return inbox.Repeated, nil
+					case m.Version != 1:
+						return inbox.Failed, inbox.ErrUnknownVersion
+					default:
+						applied.add("fact")
+						known.Store(true)
+					}
+					return inbox.Applied, nil
+				}))
 			eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
 			if diff := cmp.Diff([]string{"fact", "successor"}, applied.all()); diff != "" {
 				t.Error(diff)
@@ -530,7 +559,8 @@ func TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne(t *testing.T) {
 	}
 }
 
-// TestEveryVersionOfAFactIsKept: the stream must not take one for a duplicate of the other, and drops a real one.
+// TestEveryVersionOfAFactIsKept: the stream must not take one for a duplicate of the other, and
+// drops a real one.
 func TestEveryVersionOfAFactIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
