@@ -38,8 +38,9 @@ type Input struct {
 
 // Result is what is to be on disk, and what is to be said of the catalogue.
 type Result struct {
-	Plan        output.Plan // empty if a diagnostic, or anything else, is an error
-	Known       output.Plan // to compare with: the plan; or, if there is none, what is known all the same
+	Plan output.Plan // empty if a diagnostic, or anything else, is an error
+	// to compare with: the plan; or, if there is none, what is known all the same
+	Known       output.Plan
 	Diagnostics diag.List
 	Sources     map[string][]byte // the files that diagnostics point into, by the name they use
 }

@@ -67,7 +67,7 @@ func isTop(dir string) bool {
 }
 
 // sameDir reports whether two paths lead to one directory, through symbolic links and in either
-// case where the file system does not tell them apart. Directories that do not exist yet are
+// case if the file system does not tell them apart. Directories that do not exist yet are
 // compared by name.
 func sameDir(a, b string) bool {
 	one, errA := os.Stat(a)

@@ -148,7 +148,8 @@ func TestASavepointOfTheHandlersChangesNothing(t *testing.T) {
 	for _, act := range []func(context.Context, pgx.Tx) error{
 		nested, statements("SAVEPOINT a", "INSERT INTO effect VALUES ('given up')", "ROLLBACK TO a",
 			"INSERT INTO effect VALUES ('nested')", "RELEASE a"),
-		statements("SAVEPOINT a", "INSERT INTO effect VALUES ('nested')"), // which is never released
+		// This savepoint is never released.
+		statements("SAVEPOINT a", "INSERT INTO effect VALUES ('nested')"),
 	} {
 		w.exec(`DROP TABLE IF EXISTS effect`)
 		outcome, err := w.acting(act).Handle(t.Context(), delivery())
@@ -198,7 +199,8 @@ func TestHandlersThatUseThePoolDoNotStarveEachOther(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		var deliveries sync.WaitGroup
-		for _, c := range []*inbox.Inbox[pgx.Tx]{lookingUp("one"), lookingUp("another")} { // of one store
+		// Both are of one store.
+		for _, c := range []*inbox.Inbox[pgx.Tx]{lookingUp("one"), lookingUp("another")} {
 			for range 20 {
 				deliveries.Go(func() {
 					if outcome, err := c.Handle(ctx, delivery()); outcome != inbox.Applied {

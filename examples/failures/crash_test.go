@@ -144,7 +144,8 @@ func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	for ; dead() == 0 && deaths < 3*crashAttempts; deaths++ {
 		p := w.startProcess("die of the poison")
 		w.eventually("the process dies, or the event is dead", func() bool { return p.hasEnded() || dead() > 0 })
-		w.exec(`UPDATE outbox_relay SET expires_at = now()`) // nothing is gained by waiting for that
+		// Nothing is gained by waiting for the lease to expire.
+		w.exec(`UPDATE outbox_relay SET expires_at = now()`)
 	}
 	w.run(w.store, &outboxtest.RecordingPublisher{}, crashing())
 	w.eventually("all others are published", func() bool { return w.pending() == 0 })

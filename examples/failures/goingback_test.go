@@ -122,7 +122,8 @@ func TestWhatACrashUndidIsPublishedAgain(t *testing.T) {
 		}}}
 	relay, stop := w.run(w.store, gate, unhurried())
 	w.eventually("it owns all shards", func() bool { return relay.Stats().Shards == 16 })
-	for cameBack, n := 0, 0; cameBack == 0; n++ { // the server writes to the disk now and then all the same
+	// The server writes to the disk now and then all the same.
+	for cameBack, n := 0, 0; cameBack == 0; n++ {
 		before := relay.Stats()
 		list := []outbox.Event{events.StrayHappenedV1{Entity: "refused", N: int64(n)}}
 		for i := range 50 {

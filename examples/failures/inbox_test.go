@@ -125,7 +125,8 @@ func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
 				producers.Go(func() { w.produceWithRetries(fmt.Sprint("key ", p), n/4) })
 			}
 			w.published(recording, n/4)
-			for _, leave := range []func(){leave, leaveToo} { // so that shards change hands meanwhile
+			// Relays join and leave so that shards change hands meanwhile.
+			for _, leave := range []func(){leave, leaveToo} {
 				leave()
 				relay, _ := w.run(w.store, recording, quick())
 				w.eventually("it owns half of the shards",
@@ -199,7 +200,8 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	w.must(err)
 	var published outboxtest.RecordingPublisher
 	c := quick()
-	c.BackoffMin, c.BackoffMax = 1000*time.Hour, 1000*time.Hour // the delay is random, and must not be next to nothing
+	// The delay is random, and must not be next to nothing.
+	c.BackoffMin, c.BackoffMax = 1000*time.Hour, 1000*time.Hour
 	refusals := make(chan struct{}, 1)
 	refusals <- struct{}{}
 	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published, Decide: func(*outbox.Message) outboxtest.Fault {

@@ -127,7 +127,8 @@ func TestMaintenanceBesideAPublicationForAllTables(t *testing.T) {
 			w.equal("kept", w.kept(), 0)
 			w.keepEvents(20)
 			w.equal("published", w.relayAll(store).Published, 20)
-			w.exec(`DELETE FROM messaging.app_outbox_sent`) // by an operator, from a partition that was made since
+			// An operator deletes from a partition that was made since.
+			w.exec(`DELETE FROM messaging.app_outbox_sent`)
 		})
 	}
 }

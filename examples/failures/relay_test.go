@@ -48,7 +48,8 @@ func TestRetriesAreSpreadOut(t *testing.T) {
 	c := quick()
 	c.BackoffMin, c.BackoffMax = 10*time.Minute, time.Hour
 	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error { return outboxtest.ErrRefused }), c)
-	w.eventually("all are put off", func() bool { return relay.Stats().Retried >= n }) // a few for the second time
+	// A few are put off for the second time.
+	w.eventually("all are put off", func() bool { return relay.Stats().Retried >= n })
 	minutes := query[int](w, `SELECT count(DISTINCT floor(extract(epoch FROM available_at - now()) / 60)) FROM outbox`)
 	if minutes < 8 {
 		t.Errorf("the next attempts of %d events fall into %d of 10 minutes", n, minutes)

@@ -53,7 +53,8 @@ func TestAnotherServicesTablesAreRefused(t *testing.T) {
 	}))
 	w.equal("events claimed", query[int](w, `SELECT count(*) FROM inbox`), 0)
 
-	w.exec(`UPDATE outbox_meta SET service = 'outboxgen/conformance'`) // as the message says, of a service that was renamed
+	// As the message says, of a service that was renamed.
+	w.exec(`UPDATE outbox_meta SET service = 'outboxgen/conformance'`)
 	w.equal("published", w.relayAll(w.store).Published, 3)
 }
 

@@ -22,7 +22,8 @@ type Package struct {
 	Files   map[string][]byte                   // the generated files, by name
 	Removed func(name string, data []byte) bool // reports whether a file will be gone
 	Display func(path string) string            // what messages call a file
-	Mend    func(name string) string            // says how to mend a file of a package of another name
+	// says how to mend a file of a package of another name
+	Mend func(name string) string
 }
 
 // Check returns what is wrong with the other Go files of a package's directory, and the contents of
@@ -79,7 +80,8 @@ func (c *checker) read(dir fs.FS) []user {
 		if syntax == nil || syntax.Name == nil {
 			continue
 		}
-		if p := syntax.Name.Name; p != "" && p != "_" && p != "documentation" { // which the go command ignores
+		if p := syntax.Name.Name; p != "" && p != "_" && p != "documentation" {
+			// The go command ignores packages of the names that are left out.
 			users = append(users, user{display: c.Display(name), data: data, syntax: syntax})
 		}
 	}

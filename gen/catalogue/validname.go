@@ -126,7 +126,7 @@ func (d *decoder) eventName(n *source.Node) (name string, version int, ok bool) 
 	return name, version, true
 }
 
-// eventHelp proposes an event's name where there are words to make it of.
+// eventHelp proposes an event's name if there are words to make it of.
 func eventHelp(name string) string {
 	var words []string
 	foreign := false

@@ -78,7 +78,7 @@ type source struct {
 	err          error
 }
 
-// sources returns all files of the catalogue but for the store.
+// sources returns all files of the catalogue except the store.
 func (g *generator) sources() []source {
 	sources := []source{g.packageSource()}
 	if len(g.catalogue.Types) > 0 {

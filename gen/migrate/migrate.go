@@ -46,7 +46,7 @@ type Result struct {
 	Known []lock.Migration // for the lock
 }
 
-// Plan returns the migrations of a catalogue. It is a *Violation where the tables changed under a
+// Plan returns the migrations of a catalogue. It is a *Violation if the tables changed under a
 // migration, or the migration under the tables.
 func Plan(in Input) (Result, error) {
 	if len(in.Known) > 1 || len(in.Known) == 1 && in.Known[0].SchemaVersion > SchemaVersion {

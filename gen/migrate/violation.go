@@ -75,7 +75,7 @@ func (p *planner) edited(f file) error {
 	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: f.data}}
 }
 
-// renamed points at the key that names the tables otherwise, or at all of database where it was
+// renamed points at the key that names the tables otherwise, or at all of database if it was
 // taken away.
 func (p *planner) renamed(at string) error {
 	now := lock.Normalise(p.Catalogue).Database

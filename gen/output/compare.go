@@ -27,7 +27,8 @@ type Write struct {
 	Old     []byte      // what is there; nil if it is missing
 	mode    fs.FileMode // of what is there
 	removal bool        // it is to go
-	sum     bool        // it differs from what an earlier run has made; what this one would make is not known
+	// it differs from what an earlier run has made; what this one would make is not known
+	sum bool
 }
 
 // Missing reports whether there is no such file yet.

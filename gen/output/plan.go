@@ -24,10 +24,16 @@ const (
 // Plan is what is to stand on disk. Paths are relative to one directory and have slashes.
 type Plan struct {
 	Files []File
-	Sums  map[string]string // the hashes of files that could not be made, by path: to be compared, not written
-	Stale []string          // what an earlier run wrote and this one does not; removed if a marker says that it is generated
-	Lock  File              // written last, so that a run that was cut short is known to be incomplete; without a path, there is none
-	Begun []byte            // the lock while the others are written: it knows the files of the earlier run and of this one
+	// the hashes of files that could not be made, by path: to be compared, not written
+	Sums map[string]string
+	// what an earlier run wrote and this one does not; removed if a marker says that it is
+	// generated
+	Stale []string
+	// written last, so that a run that was cut short is known to be incomplete; without a path,
+	// there is none
+	Lock File
+	// the lock while the others are written: it knows the files of the earlier run and of this one
+	Begun []byte
 }
 
 // File is one file of a plan.

@@ -77,7 +77,8 @@ func (l *loader) checkPlain(y *yaml.Node, isKey bool) {
 			continue
 		}
 		column := y.Column - 1 + i
-		if line := l.line(y.Line); column >= len(line) || line[column] != r { // it goes on in another line
+		if line := l.line(y.Line); column >= len(line) || line[column] != r {
+			// It goes on in another line.
 			column = y.Column - 1
 			if column >= len(line) {
 				continue

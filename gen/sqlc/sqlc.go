@@ -27,7 +27,8 @@ type Command struct {
 	Env     []string      // added to the environment
 	Timeout time.Duration // of one run
 	Builds  bool          // go may have to build sqlc first
-	Notice  func()        // unless nil, called once if sqlc has to be waited for since go may be building it
+	// unless nil, called once if sqlc has to be waited for since go may be building it
+	Notice func()
 }
 
 // How long sqlc may take: it needs a second, and minutes where the go command has to build it first.

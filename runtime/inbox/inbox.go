@@ -71,8 +71,8 @@ func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) 
 //
 //   - ErrInFlight: another delivery of the event is being handled at this moment;
 //   - ErrUnknownVersion: the consumer handles other versions of the event;
-//   - *payload.Error without *outbox.EventError: the payload is not what the catalogue says, which no
-//     redelivery to this release mends;
+//   - *payload.Error without *outbox.EventError: the payload is not what the catalogue says, which
+//     no redelivery to this release mends;
 //   - *outbox.EventError: the handler enqueued an event that is invalid;
 //   - *PanicError: the route panicked;
 //   - ErrTxEnded: the route ended the transaction;
@@ -126,7 +126,8 @@ func (i *Inbox[Tx]) apply(ctx context.Context, route Route[Tx], m *outbox.Messag
 			return err
 		case claim == Fresh:
 			err = call(ctx, tx, route, m)
-			if errors.Is(err, ErrInFlight) || errors.Is(err, ErrUnknownVersion) { // of a Handle within the handler: not of this event
+			if errors.Is(err, ErrInFlight) || errors.Is(err, ErrUnknownVersion) {
+				// It is of a Handle within the handler, not of this event.
 				err = fmt.Errorf("within the handler: %v", err)
 			}
 			return err

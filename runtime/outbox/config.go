@@ -30,7 +30,7 @@ type Config struct {
 	// MaxAttempts is how many attempts the broker may refuse before the event becomes a dead
 	// letter. Attempts at which the broker could not be reached do not count. Defaults to 12. With
 	// Unlimited an event is tried until it is published, and the broker's refusals make no dead
-	// letters but for those marked as Permanent.
+	// letters except those marked as Permanent.
 	MaxAttempts int
 	// BackoffMin and BackoffMax bound the time until the next attempt: it is random, up to a bound that begins with BackoffMin
 	// and doubles with each attempt until BackoffMax. They default to 1 s and 15 min.

@@ -268,7 +268,7 @@ func (l *ledger) drain() {
 	l.wake.Broadcast()
 }
 
-// idle reports whether nothing can be done now: nothing is in flight, but for what waits for an
+// idle reports whether nothing can be done now: nothing is in flight, except what waits for an
 // unreachable topic, and nothing is to be read again.
 func (l *ledger) idle() bool {
 	l.mu.Lock()

@@ -7,10 +7,12 @@ import (
 )
 
 const (
-	markInterval = 100 * time.Millisecond // at most one Mark in this time, since it costs a transaction id
-	idleLimit    = 16                     // events asked of a shard that had no more than that to offer
-	suspectLimit = 16                     // the same where each is charged before it is published
-	readMost     = 1 << 16                // events asked of a shard, whatever the configuration
+	// at most one Mark in this time, since it costs a transaction id
+	markInterval = 100 * time.Millisecond
+	// events asked of a shard that had no more than that to offer
+	idleLimit    = 16
+	suspectLimit = 16      // the same if each is charged before it is published
+	readMost     = 1 << 16 // events asked of a shard, whatever the configuration
 )
 
 // plan is one round of reading.
@@ -24,7 +26,7 @@ type plan struct {
 	at      time.Time
 }
 
-// plan returns what to read next; ok is false where there is no shard to read, or no room.
+// plan returns what to read next; ok is false if there is no shard to read, or no room.
 func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +263,7 @@ func (l *ledger) full(topic string, now time.Time) bool {
 	return true
 }
 
-// admit decides whether an event can be published now; where not, the lane remembers it.
+// admit decides whether an event can be published now; if not, the lane remembers it.
 func (s *shard) admit(m *Message, full bool) bool {
 	if m.Key == "" {
 		return !m.Waiting && !full

@@ -36,7 +36,8 @@ func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*
 		switch s := lane.shard; {
 		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0 || lane.parked:
 			lane.resuming, lane.recheck = false, false
-		case len(reads) == resumeKeys || lane.flying > 0: // what is not settled yet might be read again
+		case len(reads) == resumeKeys || lane.flying > 0:
+			// What is not settled yet might be read again.
 			rest = append(rest, lane)
 		default:
 			limit := l.room(s, resumeKeys, resumeLimit)

@@ -3,7 +3,8 @@ package outbox
 import "time"
 
 const (
-	sweepPeriod = time.Minute            // how often it is looked for what somebody else has changed
+	// how often it is looked for what somebody else has changed
+	sweepPeriod = time.Minute
 	rewindPause = 250 * time.Millisecond // between two times that the shards are read again
 	rereadCost  = 10 * time.Microsecond  // what an event costs that is read and left alone, roughly
 )
@@ -66,7 +67,8 @@ func (l *ledger) rewindLane(lane *lane) {
 	case lane.back == 0:
 		lane.next = 0
 		l.dispose(lane)
-	case lane.head == 0 && lane.next != 0: // what goes back to the outbox is seen before its successors
+	case lane.head == 0 && lane.next != 0:
+		// What goes back to the outbox is seen before its successors.
 		l.resumeLater(lane)
 	}
 }

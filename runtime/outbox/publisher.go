@@ -12,12 +12,14 @@ import (
 // back its event, some others of its topic, and the end of Run, though no other topic. Any other
 // result is an error:
 //
-//   - one that wraps ErrUnreachable, where the broker could not be asked, or takes nothing of the topic at present: it costs the
-//     event no attempt, and others of its topic wait with it;
-//   - one made by Permanent, where no further attempt can help: the event becomes a dead letter at once;
-//   - one that wraps context.DeadlineExceeded or says that it is a time-out, or any but a permanent one once the PublishTimeout has
-//     passed: nobody answered. That costs an attempt only if the topic answered others meanwhile and no other was left without
-//     an answer, for then it is the event that gets none;
+//   - one that wraps ErrUnreachable, if the broker could not be asked, or takes nothing of the
+//     topic at present: it costs the event no attempt, and others of its topic wait with it;
+//   - one made by Permanent, if no further attempt can help: the event becomes a dead letter at
+//     once;
+//   - one that wraps context.DeadlineExceeded or says that it is a time-out, or any but a permanent
+//     one once the PublishTimeout has passed: nobody answered. That costs an attempt only if the
+//     topic answered others meanwhile and no other was left without an answer, for then it is the
+//     event that gets none;
 //   - any other: the broker refused the message, which costs an attempt.
 //
 // An error's text is stored and logged, so it must not contain the payload or the key.

@@ -14,7 +14,8 @@ type Stats struct {
 	InFlight  int  // events in memory
 	Held      int  // keys that wait for a retry
 	Listening bool // the doorbell of other processes is heard
-	Open      bool // a topic cannot be reached: true until it answers again, or nothing of it is pending
+	// a topic cannot be reached: true until it answers again, or nothing of it is pending
+	Open bool
 
 	// Backlog is that of the whole outbox, whichever relay is to publish it. Run counts it every
 	// ten seconds.

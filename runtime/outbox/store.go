@@ -50,7 +50,8 @@ var ErrUnusable = errors.New("the database cannot be used")
 // Incarnation says which outbox a relay works on. If the database has gone back in time, or a
 // backup was restored, one that is asked for later has another Table or a lower LastSeq.
 type Incarnation struct {
-	Table   int64 // changes when the table or its sequence is replaced: dropped, truncated or rewritten
+	// changes when the table or its sequence is replaced: dropped, truncated or rewritten
+	Table   int64
 	LastSeq int64 // the last seq that was assigned, committed or not
 }
 

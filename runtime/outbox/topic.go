@@ -172,7 +172,7 @@ func (l *ledger) release(now time.Time) {
 	l.stalled = still
 }
 
-// trim drops what waits for a topic that does not answer, but for a few lanes to try it with.
+// trim drops what waits for a topic that does not answer, except a few lanes to try it with.
 func (l *ledger) trim(t *topic) {
 	kept := t.waiting[:min(len(t.waiting), breakerWaiting)]
 	for _, lane := range t.waiting[len(kept):] {

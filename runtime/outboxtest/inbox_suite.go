@@ -98,7 +98,9 @@ func (c *consuming[Tx]) testInFlight() {
 		err := c.inTx(func(ctx context.Context, tx Tx) error {
 			c.claimIn(ctx, tx, consumer, event, inbox.Fresh)
 			var others sync.WaitGroup
-			for range 10 { // none waits for the end of this transaction, or all end with an error when patience does
+			// None waits for the end of this transaction, or all end with an error when patience
+			// does.
+			for range 10 {
 				others.Go(func() { c.claim(consumer, event, inbox.InFlight, nil) })
 			}
 			others.Go(func() { c.claim("another", event, inbox.Fresh, nil) })

@@ -104,7 +104,8 @@ func testVanished(_ *testing.T, w *world) {
 	first := &severed{Store: w.Store}
 	recording := &RecordingPublisher{}
 	c := config()
-	c.PublishTimeout = 200 * time.Millisecond // for the end of the one that is cut off, which cannot drain
+	// It is for the end of the one that is cut off, which cannot drain.
+	c.PublishTimeout = 200 * time.Millisecond
 	dying := &FaultyPublisher{Next: recording, Decide: func(*outbox.Message) Fault {
 		first.sever() // published, and never settled
 		return Deliver
@@ -149,7 +150,8 @@ func testStalled(_ *testing.T, w *world) {
 // testPoison has one event end every relay that publishes it.
 func testPoison(_ *testing.T, w *world) {
 	c := config()
-	c.PublishTimeout, c.MaxAttempts = 200*time.Millisecond, 3 // a relay that is cut off cannot drain
+	// A relay that is cut off cannot drain.
+	c.PublishTimeout, c.MaxAttempts = 200*time.Millisecond, 3
 	recording := &RecordingPublisher{}
 	w.enqueue(Event{Entity: "poison", N: 1}, Event{Entity: "poison", N: 2}, Event{Entity: "bystander", N: 1}, Event{N: 1})
 	dead := func() bool {
@@ -195,7 +197,8 @@ func testPoison(_ *testing.T, w *world) {
 
 func testHandOver(_ *testing.T, w *world) {
 	c := config()
-	c.Lease, c.PublishTimeout = 3*time.Second, time.Second // shards are given back every third of a lease
+	// Shards are given back every third of a lease.
+	c.Lease, c.PublishTimeout = 3*time.Second, time.Second
 	recording := &RecordingPublisher{}
 	first, stopFirst := w.run(w.Store, recording, c)
 	w.eventually("the first has all shards", func() bool { return first.Stats().Shards == Shards })

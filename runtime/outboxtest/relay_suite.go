@@ -59,7 +59,8 @@ func (w *world) run(store outbox.Store, p outbox.Publisher, c outbox.Config) (*o
 	go func() { done <- relay.Run(ctx) }()
 	stop := sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil && !errors.Is(err, errSevered) { // which cannot give its shards back
+		if err := <-done; err != nil && !errors.Is(err, errSevered) {
+			// A severed one cannot give its shards back.
 			w.Errorf("Run: %v", err)
 		}
 	})

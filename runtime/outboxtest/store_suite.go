@@ -417,7 +417,8 @@ func testSettleAnother(t *testing.T, w *world) {
 		[]outbox.Death{{Position: others[1], Attempts: 9}})
 	w.must(err)
 	w.equal("changed", n+r+d, 0)
-	others[0], others[1].Event = all[0].Position, uuid.Nil // as it was read, and whichever event stands there
+	// One is as it was read, the other whichever event stands there.
+	others[0], others[1].Event = all[0].Position, uuid.Nil
 	n, err = w.Store.Published(t.Context(), relay, owned, others[:1])
 	w.must(err)
 	d, err = w.Store.Bury(t.Context(), relay,

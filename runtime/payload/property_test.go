@@ -31,8 +31,9 @@ var (
 	drawBytes    = rapid.SliceOf(rapid.Byte())
 	drawFloat    = rapid.Float64Range(-1e300, 1e300)
 	drawChannel  = rapid.SampledFrom([]channel{"web", "app", "Läden & <Märkte>"})
-	drawOrigin   = rapid.Map(rapid.StringN(1, -1, -1), func(s string) origin { return origin(s) }) // an open enum
-	drawMoney    = rapid.Custom(func(t *rapid.T) money {
+	// an open enum
+	drawOrigin = rapid.Map(rapid.StringN(1, -1, -1), func(s string) origin { return origin(s) })
+	drawMoney  = rapid.Custom(func(t *rapid.T) money {
 		return money{Amount: rapid.Int64Min(-1_000_000).Draw(t, "amount"), Currency: rapid.StringMatching(`[A-Z]{3}`).Draw(t, "currency")}
 	})
 	drawLine = rapid.Custom(func(t *rapid.T) line {

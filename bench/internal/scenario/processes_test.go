@@ -11,7 +11,8 @@ import (
 
 func TestMain(m *testing.M) {
 	child.Main()
-	sharing.Lease = 20 * time.Second // which none of the relays may lose however busy the machine is
+	// None of the relays may lose it, however busy the machine is.
+	sharing.Lease = 20 * time.Second
 	os.Exit(m.Run())
 }
 

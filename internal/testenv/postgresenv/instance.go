@@ -183,7 +183,7 @@ func (i *instance) checkIdentity(ctx context.Context, admin *url.URL) error {
 	return nil
 }
 
-// stop ends the server in an orderly way, and by force where that takes too long, and removes its
+// stop ends the server in an orderly way, and by force if that takes too long, and removes its
 // files.
 func (i *instance) stop() error {
 	if err := i.end(); err != nil {

@@ -24,8 +24,8 @@ var ErrNotPrivate = errors.New(
 	"postgresenv: only a private instance of binaries on this machine can do that",
 )
 
-// Kill ends the server at once, as a loss of power does but for what the system has yet to write:
-// nothing is flushed, and it recovers when it starts again.
+// Kill ends the server at once, as a loss of power does, except for what the system has yet to
+// write: nothing is flushed, and it recovers when it starts again.
 func (s *Server) Kill() error {
 	if s.private == nil {
 		return ErrNotPrivate

@@ -75,7 +75,8 @@ const maxTypeBytes = 255
 // errors wrap errForeign or errMalformed, and contain no values.
 func messageFrom(subject string, h nats.Header, data []byte) (*outbox.Message, error) {
 	attributes, headers := map[string]string{}, map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(h)) { // of several that differ in case, the same one always counts
+	// Of several that differ in case, the same one always counts.
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		lower := strings.ToLower(name) // NATS leaves the case of names to the reader
 		switch attribute, found := strings.CutPrefix(lower, attributePrefix); {
 		case len(h[name]) == 0:

@@ -46,14 +46,17 @@ func NewPublisher(js jetstream.JetStream) *Publisher {
 
 // Publish returns nil once a stream has acknowledged that it keeps the message. Its errors wrap
 //
-//   - outbox.ErrUnreachable without a connection, where JetStream or the stream's leader does not answer, where no stream listens to
-//     the subject, where the user may not publish to it, and where it, the account or the server is full: all of a topic's events
-//     would fail alike, and none is to blame. While the client is reconnecting that comes at once, and nothing is buffered;
+//   - outbox.ErrUnreachable without a connection, if JetStream or the stream's leader does not
+//     answer, no stream listens to the subject, the user may not publish to it, or
+//     it, the account or the server is full: all of a topic's events would fail alike, and
+//     none is to blame. While the client is reconnecting that comes at once, and nothing is
+//     buffered;
 //   - outbox.ErrPublisherClosed besides, once the client has given up for good;
-//   - outbox.ErrPermanent where the message exceeds the server's or the stream's limit, the topic is no valid subject, or a
-//     header would give orders to the server (Nats-…);
-//   - ctx.Err() where ctx ended first: the message may have been stored, and a second one with its id is a duplicate;
-//   - none of these where the message was refused, or the answer is not a stream's.
+//   - outbox.ErrPermanent if the message exceeds the server's or the stream's limit, the topic
+//     is no valid subject, or a header would give orders to the server (Nats-…);
+//   - ctx.Err() if ctx ended first: the message may have been stored, and a second one with its
+//     id is a duplicate;
+//   - none of these if the message was refused, or the answer is not a stream's.
 func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	headers, err := headersOf(m)
 	if err != nil {
@@ -81,7 +84,8 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	}
 	if last := p.js.Conn().LastError(); errors.Is(err, context.DeadlineExceeded) &&
 		errors.Is(last, nats.ErrPermissionViolation) {
-		err = fmt.Errorf("%w; the server's last error was: %w", err, last) // that it may not hear answers, perhaps
+		// Perhaps it says that the user may not hear answers.
+		err = fmt.Errorf("%w; the server's last error was: %w", err, last)
 	}
 	if err != nil {
 		return classify(ctx, fmt.Errorf("outboxnats: publish: %w", err))

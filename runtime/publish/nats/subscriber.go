@@ -51,10 +51,12 @@ func (c SubscriberConfig) withDefaults() SubscriberConfig {
 // SubscriberStats are the numbers of deliveries so far, by how they ended. Each delivery counts in
 // one of them; Duplicates says more of one. What Run hands back at its end counts in none.
 type SubscriberStats struct {
-	Acknowledged   int64 // handled, or a duplicate
-	Duplicates     int64 // of the acknowledged, those of which an earlier delivery had been handled
-	Ignored        int64 // acknowledged, since the consumer does not handle the event in any version
-	Retried        int64 // handed back because they failed, or another delivery of the event was in flight
+	Acknowledged int64 // handled, or a duplicate
+	Duplicates   int64 // of the acknowledged, those of which an earlier delivery had been handled
+	// acknowledged, since the consumer does not handle the event in any version
+	Ignored int64
+	// handed back because they failed, or another delivery of the event was in flight
+	Retried        int64
 	UnknownVersion int64 // handed back for a process that knows the version
 	Malformed      int64 // handed back because attributes or payload could not be read
 	Foreign        int64 // terminated: no event of an outbox

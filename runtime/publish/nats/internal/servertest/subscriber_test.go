@@ -348,9 +348,15 @@ func TestMessagesThatAreNoEvents(t *testing.T) {
 	}{
 		"other case and quotes": {valid, outboxnats.SubscriberStats{Acknowledged: 1}},
 		"no headers":            {nil, outboxnats.SubscriberStats{Foreign: 1}},
-		"other CloudEvent":      {with("ce-type", "com.example.created"), outboxnats.SubscriberStats{Foreign: 1}},
-		"a version too large":   {with("ce-type", "order.placed@4294967297"), outboxnats.SubscriberStats{Foreign: 1}},
-		"other specversion":     {with("CE-SpecVersion", "2.0"), outboxnats.SubscriberStats{Foreign: 1}},
+		"other CloudEvent": {
+			with("ce-type", "com.example.created"), outboxnats.SubscriberStats{Foreign: 1},
+		},
+		"a version too large": {
+			with("ce-type", "order.placed@4294967297"), outboxnats.SubscriberStats{Foreign: 1},
+		},
+		"other specversion": {
+			with("CE-SpecVersion", "2.0"), outboxnats.SubscriberStats{Foreign: 1},
+		},
 		"a type without end": {with("ce-type", strings.Repeat("secret", 100)+"@1"),
 			outboxnats.SubscriberStats{Foreign: 1}},
 		"broken UTF-8": {
@@ -464,7 +470,8 @@ func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
 		"in.flight@1":   once(inbox.ErrInFlight),
 		"unknown@2":     once(inbox.ErrUnknownVersion),
 		"undecodable@1": once(undecodable),
-		"emits@1":       once(&outbox.EventError{Type: "other@1", Err: undecodable}), // its own event was invalid
+		// its own event was invalid
+		"emits@1": once(&outbox.EventError{Type: "other@1", Err: undecodable}),
 	}
 	for name := range handler {
 		m := event("", "{}")
