@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -129,7 +128,7 @@ func TestAnOutageIsTwoLinesInTheLog(t *testing.T) {
 		"Listen": "listening for other processes", "Maintain": "maintenance",
 	} {
 		t.Run(method, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				memory, _ := memory(t)
 				store := &failing{MemStore: memory}
 				w := &world{T: t}
@@ -172,7 +171,7 @@ func (w *world) enqueueInMemory(store *outboxtest.MemStore, d time.Duration) {
 
 // TestARelayThatCannotJoinSaysSoOnce: the database is away for an hour, and comes back.
 func TestARelayThatCannotJoinSaysSoOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		memory, ids := memory(t, things(5, 5)...)
 		store := &failing{MemStore: memory}
 		for _, method := range []string{"Join", "Renew", "Leave", "Read"} {
@@ -196,7 +195,7 @@ func TestARelayThatCannotJoinSaysSoOnce(t *testing.T) {
 }
 
 func TestRunReturnsWhatNoRetryMends(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		memory, _ := memory(t)
 		store := &failing{MemStore: memory}
 		store.set("Join", fmt.Errorf("%w: the tables are another service's", outbox.ErrUnusable))
@@ -228,7 +227,7 @@ func TestRunReturnsWhatWentWrongWhileDraining(t *testing.T) {
 		"a publish ends when its time ends": {nil, 5 * time.Second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				memory, _ := memory(t, things(3, 1)...)
 				store := &failing{MemStore: memory}
 				store.set("Leave", test.leave)

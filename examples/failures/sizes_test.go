@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
@@ -70,7 +69,7 @@ func (s *modest) ReadKeys(ctx context.Context, r []outbox.KeyRead) ([]outbox.Mes
 // shards; each key's first event is refused once, so that there are due events and resumed keys to
 // read as well.
 func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		memory, ids := memory(t, things(60, 10)...)
 		store := &modest{MemStore: memory, most: 3}
 		w := &world{T: t}
@@ -151,7 +150,7 @@ func TestAnEventThatCannotBeSettledStandsInNoOthersWay(t *testing.T) {
 
 // TestARelayEndsThoughAnEventCanNeverBeSettled: Run returns when its time is up, and says so.
 func TestARelayEndsThoughAnEventCanNeverBeSettled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		memory, _ := memory(t, things(5, 1)...)
 		w := &world{T: t}
 		store := &failing{MemStore: memory}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -149,7 +148,7 @@ func simulateWith(
 		*outbox.Relay),
 ) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, store := &world{T: t}, outboxtest.NewMemStore(shards)
 		relay, stop := w.run(store, p, c)
 		test(w, store, relay)
@@ -187,7 +186,7 @@ func TestOpenIsTrueAsLongAsATopicCannotBeReached(t *testing.T) {
 // mistyped topic.
 func TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried(t *testing.T) {
 	var log records
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		memory, ids := memory(t, things(1, 1)...)
 		w, store := &world{T: t}, &hiding{MemStore: memory}
 		relay, stop := w.run(store, publisherFunc(func(context.Context, *outbox.Message) error {
