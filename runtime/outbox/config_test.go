@@ -67,16 +67,6 @@ func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestBackoffDoesNotOverflow(t *testing.T) {
-	for _, first := range []time.Duration{1, time.Second, math.MaxInt64/2 + 1, math.MaxInt64} {
-		for _, n := range []int{-1, 0, 1, 2, 62, 63, 64, 65, math.MaxInt32, math.MaxInt} {
-			if d := backoff(n, first, math.MaxInt64); d <= 0 {
-				t.Errorf("failure %d from %v: got %v", n, first, d)
-			}
-		}
-	}
-}
-
 // TestAttemptsEndAtTheTopOfTheirRange refuses an event for good measure: with a limit it is dead,
 // without one it is tried again, and its attempts do not begin anew.
 func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
@@ -94,19 +84,6 @@ func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
 		if e.verdict != want || e.Attempts != math.MaxInt32 {
 			t.Errorf("MaxAttempts %d: got verdict %d with %d attempts, want %d", most, e.verdict,
 				e.Attempts, want)
-		}
-	}
-}
-
-func TestBackoffIsFullJitterWithinItsBound(t *testing.T) {
-	for n, bound := range map[int]time.Duration{1: 1, 2: 2, 5: 16, 7: 60, 100: 60} {
-		least, most := time.Hour, time.Duration(0)
-		for range 2000 {
-			d := backoff(n, time.Second, time.Minute)
-			least, most = min(least, d), max(most, d)
-		}
-		if limit := bound * time.Second; most > limit || most < limit*9/10 || least > limit/10 {
-			t.Errorf("attempt %d: got between %v and %v, want 0 to %v", n, least, most, limit)
 		}
 	}
 }

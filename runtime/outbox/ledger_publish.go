@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/backoff"
 )
 
 // verdict is what becomes of an event whose attempt has ended.
@@ -198,7 +200,7 @@ func (l *ledger) unanswered(t *topic, e *event, err error, now time.Time) {
 	if answersOthers {
 		s := e.lane.shard
 		s.unheard[e.Seq]++
-		e.delay = backoff(s.unheard[e.Seq], l.backoffMin, l.backoffMax)
+		e.delay = backoff.Delay(s.unheard[e.Seq], l.backoffMin, l.backoffMax)
 	}
 	if !answersOthers || errors.Is(err, ErrUnreachable) {
 		wasOpen := t.isOpen()

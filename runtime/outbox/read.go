@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/backoff"
 )
 
 const dueInterval = 100 * time.Millisecond
@@ -169,7 +171,7 @@ func (s *session) begin(ctx context.Context, messages ...*Message) error {
 	for i, m := range messages {
 		retries[i] = Retry{
 			Position: m.Position, Attempts: oneMore(m.Attempts), Begun: true,
-			Delay: backoff(int(oneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
+			Delay: backoff.Delay(int(oneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
 			Error: fmt.Sprintf("attempt %d began and has not ended", oneMore(m.Attempts)),
 		}
 	}

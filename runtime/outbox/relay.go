@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/outboxgen/outboxgen/runtime/backoff"
 )
 
 // Relay publishes what the outbox holds. Several relays, in one process or many, share the shards out among themselves.
@@ -63,7 +64,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			r.config.Logger.Error("outbox: the relay restarts with nothing in memory", "error", err)
 			n = 1
 		}
-		sleep(ctx, backoff(n, time.Second, 15*time.Second))
+		sleep(ctx, backoff.Delay(n, time.Second, 15*time.Second))
 	}
 }
 
@@ -98,7 +99,7 @@ func (r *Relay) listen(ctx context.Context, rings chan struct{}) {
 		err := listener.Listen(ctx, ready, func() { ringOnce(rings) })
 		r.counters.listening.Store(false)
 		r.health.report(ctx, listening, err)
-		sleep(ctx, backoff(n+1, 100*time.Millisecond, 30*time.Second))
+		sleep(ctx, backoff.Delay(n+1, 100*time.Millisecond, 30*time.Second))
 	}
 }
 
@@ -121,7 +122,7 @@ const maintainTimeout = time.Minute
 func (r *Relay) maintain(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.health.report(ctx, tidying, bounded(ctx, r.store, maintainTimeout, r.store.Maintain))
-		sleep(ctx, time.Minute+backoff(1, time.Second, time.Second))
+		sleep(ctx, time.Minute+backoff.Delay(1, time.Second, time.Second))
 	}
 }
 

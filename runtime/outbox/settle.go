@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/backoff"
 )
 
 // settle records what became of events, as many at a time as have come together while it recorded
@@ -76,7 +78,7 @@ func (s *session) record(life context.Context, kind settlement, events []*event)
 			left = left[1:]
 		}
 		n++
-		if !sleep(life, backoff(n, settleBackoff, s.config.Lease/4)) {
+		if !sleep(life, backoff.Delay(n, settleBackoff, s.config.Lease/4)) {
 			return
 		}
 	}
@@ -95,7 +97,7 @@ type refusal struct {
 
 func (s *session) refuse(r refusal) {
 	r.times++
-	r.next = time.Now().Add(backoff(r.times, settleBackoff, s.config.Lease/4))
+	r.next = time.Now().Add(backoff.Delay(r.times, settleBackoff, s.config.Lease/4))
 	s.refused = append(s.refused, r)
 	slices.SortFunc(s.refused, func(a, b refusal) int { return a.next.Compare(b.next) })
 }
@@ -181,7 +183,7 @@ func (s *session) writeRetries(
 		case e.verdict == untried:
 			r.Attempts, r.Begun = e.spent()-1, e.Begun
 		case r.Delay == 0:
-			r.Delay = backoff(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
+			r.Delay = backoff.Delay(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
 		}
 		retries[i] = r
 	}

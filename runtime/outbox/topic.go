@@ -3,6 +3,8 @@ package outbox
 import (
 	"log/slog"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/backoff"
 )
 
 // topic is what a relay knows of one topic: whether it answers, and so how much of the relay it may
@@ -102,8 +104,8 @@ func (t *topic) failed(now time.Time, probe bool) time.Duration {
 		return max(breakerMin, t.until.Sub(now))
 	}
 	t.failures++
-	bound := doubled(t.failures-breakerThreshold+1, breakerMin, breakerMax)
-	delay := max(breakerMin, bound/2+jitter(bound/2))
+	bound := backoff.Bound(t.failures-breakerThreshold+1, breakerMin, breakerMax)
+	delay := max(breakerMin, bound/2+backoff.Jitter(bound/2))
 	t.until, t.asked = now.Add(delay), time.Time{}
 	if t.failures == breakerThreshold {
 		t.opened, t.proven = now, false
