@@ -24,7 +24,7 @@ func TestPublisher(t *testing.T) {
 	outboxtest.TestPublisher(t, func(t *testing.T) outboxtest.PublisherHarness {
 		w := newWorld(t, func(c *jetstream.StreamConfig) { c.Subjects = []string{outboxtest.Topic} })
 		received := make(chan outbox.Message)
-		subscribe(t, w.consumer(t, jetstream.ConsumerConfig{}), outboxnats.SubscriberConfig{DrainTimeout: 1},
+		start(t, w.consumer(t, jetstream.ConsumerConfig{}), outboxnats.SubscriberConfig{DrainTimeout: 1},
 			func(ctx context.Context, m *outbox.Message) error {
 				select {
 				case received <- *m:
@@ -247,6 +247,42 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestASilentSubjectIsTriedAgain counts what the client sends: every attempt, and the question whether
+// there is a stream.
+func TestASilentSubjectIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := event("k", `{}`)
+	m.Topic = "returns.made"
+	for attempts, want := range map[int]uint64{0: 3, 1: 1, 5: 5} {
+		nc, js := w.connect(t)
+		p, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{
+			MaxAttempts: attempts, RetryDelay: time.Millisecond,
+		})
+		check(t, err)
+		before := nc.Stats().OutMsgs
+		if err := p.Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
+			t.Errorf("got %v, want ErrUnreachable", err)
+		}
+		if got := nc.Stats().OutMsgs - before - 1; got != want {
+			t.Errorf("MaxAttempts %d: sent %d times, want %d", attempts, got, want)
+		}
+	}
+}
+
+func TestPublishersThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for field, cfg := range map[string]outboxnats.PublisherConfig{
+		"MaxAttempts": {MaxAttempts: -1}, "RetryDelay": {RetryDelay: -1},
+	} {
+		_, err := outboxnats.NewPublisher(w.js, cfg)
+		if err == nil || !strings.Contains(err.Error(), field+" is -1") {
+			t.Errorf("%s: got %v", field, err)
+		}
 	}
 }
 

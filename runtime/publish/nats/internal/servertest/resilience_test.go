@@ -15,6 +15,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
+	"github.com/outboxgen/outboxgen/runtime/subscribe"
 )
 
 // TestRunEndsThoughNoPullHeardOfTheEnd deletes the consumer while the subscriber has no room for more, and so no pull under way.
@@ -32,7 +33,7 @@ func TestRunEndsThoughNoPullHeardOfTheEnd(t *testing.T) {
 			}
 			c := w.consumer(t, jetstream.ConsumerConfig{})
 			release := make(chan struct{})
-			r := subscribe(t, c, outboxnats.SubscriberConfig{Concurrency: 1},
+			r := start(t, c, outboxnats.SubscriberConfig{Concurrency: 1},
 				func(context.Context, *outbox.Message) error { <-release; return nil })
 			eventually(t, "no room", func() bool {
 				info, err := c.Info(t.Context())
@@ -43,27 +44,11 @@ func TestRunEndsThoughNoPullHeardOfTheEnd(t *testing.T) {
 			close(release)
 			err := receive(t, r.done)
 			r.done <- err
-			if err == nil {
-				t.Error("Run returned nil")
+			if !errors.Is(err, subscribe.ErrConsumerGone) {
+				t.Errorf("Run returned %v, want ErrConsumerGone", err)
 			}
 		})
 	}
-}
-
-func TestAHandlerThatHangsGivesTheMessageBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	c := w.consumer(t, jetstream.ConsumerConfig{AckWait: 100 * time.Millisecond})
-	w.publish(t, event("k", `{}`))
-	var calls atomic.Int64
-	subscribe(t, c, outboxnats.SubscriberConfig{HandleTimeout: 50 * time.Millisecond}, func(ctx context.Context, _ *outbox.Message) error {
-		if calls.Add(1) > 1 {
-			return nil
-		}
-		<-ctx.Done() // as one that waits for a connection
-		return ctx.Err()
-	})
-	eventually(t, "acknowledged", func() bool { return unsettled(t, c) == 0 })
 }
 
 // TestWhatIsHandedBackDoesNotComeBackAtOnce: it would, over and over, while the last pull is under way.
@@ -73,7 +58,7 @@ func TestWhatIsHandedBackDoesNotComeBackAtOnce(t *testing.T) {
 	c := w.consumer(t, jetstream.ConsumerConfig{})
 	w.publish(t, event("k", "1"), event("k", "2"))
 	started, release := make(chan struct{}), make(chan struct{})
-	r := subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
+	r := start(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
 		close(started) // a second call panics
 		<-release
 		return nil
@@ -115,7 +100,7 @@ func TestAnOutageDoesNotLetSuccessorsPass(t *testing.T) {
 	c := w.consumer(t, jetstream.ConsumerConfig{AckWait: time.Second})
 	w.publish(t, event("k", "first"), event("k", "second"))
 	var calls record
-	subscribe(t, c, outboxnats.SubscriberConfig{}, func(_ context.Context, m *outbox.Message) error {
+	start(t, c, outboxnats.SubscriberConfig{}, func(_ context.Context, m *outbox.Message) error {
 		calls.add(string(m.Payload))
 		if len(calls.all()) == 1 {
 			w.server.Stop()
@@ -139,7 +124,7 @@ func TestWhatHasNoRoomIsNotOverdue(t *testing.T) {
 	var calls record
 	slow, failed := make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
-	subscribe(t, c, outboxnats.SubscriberConfig{Concurrency: 2}, func(_ context.Context, m *outbox.Message) error {
+	start(t, c, outboxnats.SubscriberConfig{Concurrency: 2}, func(_ context.Context, m *outbox.Message) error {
 		if m.Key != "k" {
 			<-slow
 			return nil
@@ -177,7 +162,7 @@ func TestAConsumersLimitOnPullsIsKept(t *testing.T) {
 	for range 10 {
 		w.publish(t, event("", `{}`))
 	}
-	subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error { return nil })
+	start(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error { return nil })
 	eventually(t, "all acknowledged", func() bool { return unsettled(t, c) == 0 })
 }
 
@@ -188,7 +173,7 @@ func TestAnAnswerToALostStreamReachesNoOther(t *testing.T) {
 	w.publish(t, event("k", "old"))
 	started, release := make(chan struct{}), make(chan struct{})
 	c := w.consumer(t, jetstream.ConsumerConfig{})
-	r := subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
+	r := start(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
 		close(started)
 		<-release
 		return nil
