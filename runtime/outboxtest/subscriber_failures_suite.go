@@ -128,7 +128,8 @@ func testCrash(s *subscribing) {
 	s.untilSettled(0)
 }
 
-// testExtended has a handler that takes longer than two AckWaits, and an event that waits behind it.
+// testExtended has a handler that takes longer than two AckWaits, and an event that waits behind
+// it.
 func testExtended(s *subscribing) {
 	if s.Extensions == nil {
 		s.Skip("the broker does not deliver again by itself")
@@ -213,8 +214,8 @@ func testUnknownVersion(s *subscribing) {
 	}
 }
 
-// testOtherVersion publishes one fact in several versions, of which the consumer knows one. That one
-// may stand behind another that waits. What follows of the key waits for all of them.
+// testOtherVersion publishes one fact in several versions, of which the consumer knows one. That
+// one may stand behind another that waits. What follows of the key waits for all of them.
 func testOtherVersion(s *subscribing) {
 	var fact [3]*outbox.Message
 	successors := map[outbox.ID]bool{}
@@ -288,4 +289,58 @@ func testBrokerOutage(s *subscribing) {
 		!slices.Contains(got, after.ID.String()) {
 		s.Errorf("handled %v, want %s and then %s", got, before.ID, after.ID)
 	}
+}
+
+// testGracefulEnd would take an hour if anything were left to the broker.
+func testGracefulEnd(s *subscribing) {
+	const n = 13
+	s.publish(message("k"), message("k"), message("k"))
+	for i := range n - 3 {
+		s.publish(message(fmt.Sprint(i)))
+	}
+	started, release := make(chan struct{}), make(chan struct{})
+	first := s.subscribe(applying(func(ctx context.Context, _ *outbox.Message) error {
+		close(started) // a second call panics
+		<-release
+		return ctx.Err()
+	}), subscribe.Config{Concurrency: 1})
+	released := sync.OnceFunc(func() { close(release) })
+	s.Cleanup(released)
+	wait(s, started)
+	first.cancel()
+	var rest atomic.Int64
+	second := s.subscribe(applying(func(context.Context, *outbox.Message) error {
+		rest.Add(1)
+		return nil
+	}), subscribe.Config{Concurrency: 1})
+	s.untilSettled(1)
+	select {
+	case <-first.done:
+		s.Error("Run returned while an event was being handled")
+	default:
+	}
+	released()
+	s.end(first)
+	s.untilSettled(0)
+	s.end(second)
+	s.expect(first, subscribe.Stats{Acknowledged: 1})
+	s.expect(second, subscribe.Stats{Acknowledged: n - 1})
+	if rest.Load() != n-1 {
+		s.Errorf("the second member handled %d deliveries, want the other %d", rest.Load(), n-1)
+	}
+}
+
+func testCancelledEnd(s *subscribing) {
+	s.publish(message(secretKey))
+	started := make(chan struct{}, 1)
+	m := s.subscribe(applying(func(ctx context.Context, _ *outbox.Message) error {
+		select {
+		case started <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}), subscribe.Config{DrainTimeout: 10 * time.Millisecond})
+	wait(s, started)
+	s.end(m)
 }

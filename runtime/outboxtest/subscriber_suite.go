@@ -31,7 +31,8 @@ type SubscriberHarness struct {
 	// Unsettled returns how many messages the consumer has still to get or to acknowledge.
 	Unsettled func(ctx context.Context) (int, error)
 	// Extensions returns how many times the broker was told that a message is in progress. Without
-	// it nothing is tested that needs it: brokers that do not deliver again by themselves have none.
+	// it nothing is tested that needs it: brokers that do not deliver again by themselves have
+	// none.
 	Extensions func() int
 	// Stop ends the broker, which keeps its messages, and Restart brings it back.
 	Stop, Restart func()
@@ -47,8 +48,8 @@ type Member struct {
 	Crash func()
 }
 
-// TestSubscriber checks that a broker's subscriber keeps what subscribe.Subscriber promises. Open is
-// called for every test, with the time after which the broker shall deliver again what was not
+// TestSubscriber checks that a broker's subscriber keeps what subscribe.Subscriber promises. Open
+// is called for every test, with the time after which the broker shall deliver again what was not
 // answered, and may register clean-ups with t.
 func TestSubscriber(
 	t *testing.T, open func(t *testing.T, ackWait time.Duration) SubscriberHarness,
@@ -299,60 +300,6 @@ func failingOnce(err error) handlerFunc {
 		}
 		return nil
 	})
-}
-
-// testGracefulEnd would take an hour if anything were left to the broker.
-func testGracefulEnd(s *subscribing) {
-	const n = 13
-	s.publish(message("k"), message("k"), message("k"))
-	for i := range n - 3 {
-		s.publish(message(fmt.Sprint(i)))
-	}
-	started, release := make(chan struct{}), make(chan struct{})
-	first := s.subscribe(applying(func(ctx context.Context, _ *outbox.Message) error {
-		close(started) // a second call panics
-		<-release
-		return ctx.Err()
-	}), subscribe.Config{Concurrency: 1})
-	released := sync.OnceFunc(func() { close(release) })
-	s.Cleanup(released)
-	wait(s, started)
-	first.cancel()
-	var rest atomic.Int64
-	second := s.subscribe(applying(func(context.Context, *outbox.Message) error {
-		rest.Add(1)
-		return nil
-	}), subscribe.Config{Concurrency: 1})
-	s.untilSettled(1)
-	select {
-	case <-first.done:
-		s.Error("Run returned while an event was being handled")
-	default:
-	}
-	released()
-	s.end(first)
-	s.untilSettled(0)
-	s.end(second)
-	s.expect(first, subscribe.Stats{Acknowledged: 1})
-	s.expect(second, subscribe.Stats{Acknowledged: n - 1})
-	if rest.Load() != n-1 {
-		s.Errorf("the second member handled %d deliveries, want the other %d", rest.Load(), n-1)
-	}
-}
-
-func testCancelledEnd(s *subscribing) {
-	s.publish(message(secretKey))
-	started := make(chan struct{}, 1)
-	m := s.subscribe(applying(func(ctx context.Context, _ *outbox.Message) error {
-		select {
-		case started <- struct{}{}:
-		default:
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	}), subscribe.Config{DrainTimeout: 10 * time.Millisecond})
-	wait(s, started)
-	s.end(m)
 }
 
 // testSharedWork lets no handler go on before both members have something to do.

@@ -1,5 +1,5 @@
-// Package outboxnats carries events over NATS JetStream: a publisher for the relay, and a subscriber
-// for an inbox.
+// Package outboxnats carries events over NATS JetStream: a publisher for the relay, and a
+// subscriber for an inbox.
 package outboxnats
 
 import (

@@ -93,8 +93,9 @@ func unsettled(t *testing.T, c jetstream.Consumer) int {
 
 func event(key, body string) *outbox.Message {
 	return &outbox.Message{
-		ID: uuid.New(), Type: "order.placed", Version: 1, Source: "shop/orders", Topic: "orders.placed", Key: key,
-		Payload: []byte(body), ContentType: "application/json", CreatedAt: time.Now().UTC(),
+		ID: uuid.New(), Type: "order.placed", Version: 1, Source: "shop/orders",
+		Topic: "orders.placed", Key: key, Payload: []byte(body), ContentType: "application/json",
+		CreatedAt: time.Now().UTC(),
 	}
 }
 
@@ -116,7 +117,9 @@ type running struct {
 }
 
 // start runs a subscriber until the test ends, or stop is called.
-func start(t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h handlerFunc) *running {
+func start(
+	t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h handlerFunc,
+) *running {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -23,9 +23,7 @@ import (
 func TestSubscriber(t *testing.T) {
 	outboxtest.TestSubscriber(t,
 		func(t *testing.T, ackWait time.Duration) outboxtest.SubscriberHarness {
-			w := newWorld(t, func(c *jetstream.StreamConfig) {
-				c.Subjects = []string{outboxtest.Topic}
-			})
+			w := newWorld(t, onTopic)
 			c := w.consumer(t, jetstream.ConsumerConfig{AckWait: ackWait})
 			return outboxtest.SubscriberHarness{
 				Publisher: publisher(t, w.js),
@@ -65,6 +63,9 @@ func TestSubscriber(t *testing.T) {
 		})
 }
 
+// onTopic has the stream keep what the suites publish.
+func onTopic(c *jetstream.StreamConfig) { c.Subjects = []string{outboxtest.Topic} }
+
 // extensions counts the answers that say that a message is in progress.
 func (w *world) extensions(t *testing.T) func() int {
 	t.Helper()
@@ -103,7 +104,9 @@ func TestSuccessorsGoOnWhenTheirPredecessorDoesNotComeBack(t *testing.T) {
 func TestRunEndsWithTheConsumerOrTheConnection(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *world){
-		"consumer deleted":  func(t *testing.T, w *world) { check(t, w.stream.DeleteConsumer(t.Context(), "stock")) },
+		"consumer deleted": func(t *testing.T, w *world) {
+			check(t, w.stream.DeleteConsumer(t.Context(), "stock"))
+		},
 		"connection closed": func(_ *testing.T, w *world) { w.nc.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +176,8 @@ func TestConsumersThatWouldLoseMessagesAreRefused(t *testing.T) {
 		"all acknowledged":    {Durable: "all", AckPolicy: jetstream.AckAllPolicy},
 		"limit on deliveries": {Durable: "limit", MaxDeliver: 5},
 	} {
-		if _, err := outboxnats.NewSubscriber(w.consumer(t, cfg), h, outboxnats.SubscriberConfig{}); err == nil {
+		_, err := outboxnats.NewSubscriber(w.consumer(t, cfg), h, outboxnats.SubscriberConfig{})
+		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
