@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 func TestConfigDefaultsAreValid(t *testing.T) {
@@ -57,7 +59,7 @@ func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLedger(c)
-	l.own([]Ownership{{Shard: 1}}, 0, 0)
+	l.own([]storage.Ownership{{Shard: 1}}, 0, 0)
 	p, ok := l.plan(time.Now())
 	if !ok || p.reads[0].Limit < 1 || p.reads[0].Limit > readMost || p.due[0].Limit < 1 {
 		t.Errorf("got a plan with limits %+v and %+v", p.reads, p.due)
@@ -82,11 +84,13 @@ func TestBackoffDoesNotOverflow(t *testing.T) {
 func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
 	for most, want := range map[int]verdict{Unlimited: retry, 12: dead, math.MaxInt32: dead} {
 		l := newLedger(Config{MaxAttempts: most}.withDefaults())
-		l.own([]Ownership{{Shard: 0}}, 0, 0)
+		l.own([]storage.Ownership{{Shard: 0}}, 0, 0)
 		now := time.Now()
 		p, _ := l.plan(now)
-		l.accept(p, []Message{{Type: "x", Version: 1, Topic: "t", Key: "a", Attempts: math.MaxInt32,
-			Position: Position{Seq: 1}}}, nil)
+		l.accept(p, []storage.Item{{
+			Message:  Message{Type: "x", Version: 1, Topic: "t", Key: "a"},
+			Position: storage.Position{Seq: 1}, Attempts: math.MaxInt32,
+		}}, nil)
 		l.mu.Lock()
 		e := l.next(now)
 		l.finish(e, errors.New("refused"), now)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // ledger is what one relay knows, in memory, of the shards it owns: how far each has been read,
@@ -31,7 +33,8 @@ type ledger struct {
 	workers, idleWorkers int
 	watched              bool // a timer will look for silent topics
 
-	horizon   horizon
+	watermark int64 // every event up to it is decided
+	watching  bool  // the watermark is asked for after the next read in any case
 	shards    map[int32]*shard
 	ready     fifo // lanes whose head may be published
 	lone      fifo // the same, where an event may end the process: one at a time
@@ -60,7 +63,7 @@ type ledger struct {
 
 // shard is an owned shard.
 type shard struct {
-	Ownership
+	storage.Ownership
 	floor   int64 // exclusive: behind it the next read begins
 	top     int64 // the highest seq seen
 	flight  map[int64]*event
@@ -97,7 +100,7 @@ type lane struct {
 
 // event is an event in flight.
 type event struct {
-	*Message
+	*storage.Item
 	lane              *lane
 	taken             bool // by a worker
 	lone              bool // no other of its kind may be with a worker until it is settled
@@ -149,7 +152,7 @@ func newLedger(c Config) *ledger {
 
 // own adds shards. Suspect ones are given the mark that bounds what their last owner can have had in flight, and how many those
 // can have been.
-func (l *ledger) own(owned []Ownership, suspectSeq int64, suspects int) {
+func (l *ledger) own(owned []storage.Ownership, suspectSeq int64, suspects int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range owned {
@@ -168,10 +171,10 @@ func (l *ledger) own(owned []Ownership, suspectSeq int64, suspects int) {
 }
 
 // owned returns the shards of the ledger, those that are being given back among them.
-func (l *ledger) owned() []Ownership {
+func (l *ledger) owned() []storage.Ownership {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	owned := make([]Ownership, 0, len(l.shards))
+	owned := make([]storage.Ownership, 0, len(l.shards))
 	for _, s := range l.shards {
 		owned = append(owned, s.Ownership)
 	}
@@ -233,10 +236,10 @@ func (l *ledger) forget(e *event) {
 }
 
 // released returns the leaving shards of which nothing is in flight any more.
-func (l *ledger) released() []Ownership {
+func (l *ledger) released() []storage.Ownership {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var gone []Ownership
+	var gone []storage.Ownership
 	for _, s := range l.shards {
 		if s.leaving && len(s.flight) == 0 {
 			gone = append(gone, s.Ownership)
@@ -246,7 +249,7 @@ func (l *ledger) released() []Ownership {
 }
 
 // disown removes shards that were released.
-func (l *ledger) disown(gone []Ownership) {
+func (l *ledger) disown(gone []storage.Ownership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range gone {

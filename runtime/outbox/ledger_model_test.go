@@ -4,6 +4,7 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 	"pgregory.net/rapid"
 )
 
@@ -71,7 +72,7 @@ func TestLedgerLateCommits(t *testing.T) {
 			"cycle":    cycle,
 			"cycle 2":  cycle,
 			"work":     m.work,
-			"time":     func(*rapid.T) { m.now = m.now.Add(patience) },
+			"time":     func(*rapid.T) { m.now = m.now.Add(xid.MaxMarkWait) },
 		})
 		m.finishEverything(t)
 	})

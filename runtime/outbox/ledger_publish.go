@@ -28,7 +28,7 @@ func (l *ledger) enqueue(lane *lane) {
 }
 
 func (l *ledger) push(lane *lane) {
-	if lane.queue[0].Begun {
+	if lane.queue[0].Interrupted {
 		l.lone.push(lane)
 	} else {
 		l.ready.push(lane)

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 const (
-	// at most one Mark in this time, since it costs a transaction id
-	markInterval = 100 * time.Millisecond
 	// events asked of a shard that had no more than that to offer
 	idleLimit    = 16
 	suspectLimit = 16      // the same if each is charged before it is published
@@ -17,13 +17,13 @@ const (
 
 // plan is one round of reading.
 type plan struct {
-	shards  []*shard
-	reads   []ShardRead
-	due     []ShardRead // with what was seen as their bound
-	known   []int64
-	bytes   int   // of payload, for each shard
-	horizon int64 // as it stood before the read
-	at      time.Time
+	shards    []*shard
+	reads     []storage.ShardRead
+	due       []storage.ShardRead // with what was seen as their bound
+	known     []int64
+	bytes     int   // of payload, for each shard
+	watermark int64 // as it stood before the read
+	at        time.Time
 }
 
 // plan returns what to read next; ok is false if there is no shard to read, or no room.
@@ -31,7 +31,7 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lookAgain(now)
-	p = plan{shards: l.readable(), horizon: l.horizon.seq, at: now}
+	p = plan{shards: l.readable(), watermark: l.watermark, at: now}
 	half := l.maxEvents / 2 // while one half is published and settled, the other is read
 	if len(p.shards) == 0 {
 		return plan{}, false
@@ -57,9 +57,9 @@ func (l *ledger) plan(now time.Time) (p plan, ok bool) {
 		case s.busy:
 			limit = max(idleLimit, min(half/busy, p.bytes/max(1, s.recent), readMost))
 		}
-		p.reads = append(p.reads, ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
+		p.reads = append(p.reads, storage.ShardRead{Shard: s.Shard, After: s.floor, Limit: limit})
 		p.due = append(p.due,
-			ShardRead{Shard: s.Shard, After: s.top, Limit: l.room(s, len(p.shards), idleLimit)})
+			storage.ShardRead{Shard: s.Shard, After: s.top, Limit: l.room(s, len(p.shards), idleLimit)})
 		p.known = s.known(p.known)
 	}
 	return p, true
@@ -143,51 +143,36 @@ func (l *ledger) knownDue(now time.Time) []int64 {
 	return seqs
 }
 
-// watching reports whether a read must be followed by a snapshot.
-func (l *ledger) watching() bool {
+// watermarkWanted returns the highest seq that was seen, in read or before, and whether a read that
+// returned these items must be followed by a question for the watermark.
+func (l *ledger) watermarkWanted(read []storage.Item) (seen int64, wanted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.horizon.watching()
-}
-
-// observe takes in a snapshot that was taken after a read and before its acceptance. Where it returns true, a transaction that
-// had lasted has ended: the read may have seen successors of its events without these, and must be done again.
-func (l *ledger) observe(snapshot Snapshot, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	from, late := l.horizon.observe(snapshot, now)
-	if late {
-		for _, s := range l.shards {
-			s.floor = min(s.floor, from)
-		}
-	}
-	return late
-}
-
-// markWanted says whether the horizon lags behind what was seen, so that a new Mark would help.
-func (l *ledger) markWanted(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.horizon.pending || now.Sub(l.horizon.markedAt) < markInterval {
-		return false
-	}
 	for _, s := range l.shards {
-		if s.top > l.horizon.seq {
-			return true
-		}
+		seen = max(seen, s.top)
 	}
-	return false
+	for i := range read {
+		seen = max(seen, read[i].Seq)
+	}
+	return seen, l.watching || seen > l.watermark
 }
 
-func (l *ledger) setMark(m Mark, now time.Time) {
+// setWatermark takes in where the watermark stands after a read and before its acceptance. If
+// events below it have become visible late, the shards are read again from before these.
+func (l *ledger) setWatermark(r storage.WatermarkResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.horizon.set(m, now)
+	l.watermark, l.watching = max(l.watermark, r.Seq), r.Watching
+	if r.Late {
+		for _, s := range l.shards {
+			s.floor = min(s.floor, r.LateAfter)
+		}
+	}
 }
 
 // accept takes in what a read of p returned. Rows of one shard are adjacent and ascending. What is in charged has had its attempt
 // counted already.
-func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool) {
+func (l *ledger) accept(p plan, rows []storage.Item, charged map[int64]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, s := range p.shards {
@@ -205,8 +190,8 @@ func (l *ledger) accept(p plan, rows []Message, charged map[int64]bool) {
 	}
 }
 
-// cover moves the shard's floor up to what is decided: below the horizon, and within what the read has covered.
-func (s *shard) cover(p plan, read ShardRead, rows []Message) {
+// cover moves the shard's floor up to what is decided: below the watermark, and within what the read has covered.
+func (s *shard) cover(p plan, read storage.ShardRead, rows []storage.Item) {
 	bytes, last := 0, s.top
 	if len(rows) > 0 {
 		s.recent = 0
@@ -223,7 +208,7 @@ func (s *shard) cover(p plan, read ShardRead, rows []Message) {
 	if s.busy {
 		covered = last
 	}
-	s.floor = max(s.floor, min(p.horizon, covered))
+	s.floor = max(s.floor, min(p.watermark, covered))
 	if covered >= s.suspectSeq || !s.busy {
 		s.suspects = 0 // what was in flight has passed
 	}
@@ -242,7 +227,7 @@ func (s *shard) skip(seq int64) {
 }
 
 // acceptRow puts an event in flight, unless it is there, or not due, or its key is held.
-func (l *ledger) acceptRow(s *shard, m *Message, charged bool, now time.Time) {
+func (l *ledger) acceptRow(s *shard, m *storage.Item, charged bool, now time.Time) {
 	switch {
 	case s.flight[m.Seq] != nil:
 	case s.admit(m, l.full(m.Topic, now)):
@@ -264,9 +249,9 @@ func (l *ledger) full(topic string, now time.Time) bool {
 }
 
 // admit decides whether an event can be published now; if not, the lane remembers it.
-func (s *shard) admit(m *Message, full bool) bool {
+func (s *shard) admit(m *storage.Item, full bool) bool {
 	if m.Key == "" {
-		return !m.Waiting && !full
+		return !m.NotDue && !full
 	}
 	lane := s.lanes[m.Key]
 	if s.suspects == 0 && lane.heads(m) {
@@ -278,7 +263,7 @@ func (s *shard) admit(m *Message, full bool) bool {
 			lane.skip(m.Seq)
 		}
 		return false
-	case m.Waiting:
+	case m.NotDue:
 		s.laneOf(m.Key).head = m.Seq
 		return false
 	case full:
@@ -303,8 +288,8 @@ func (l *lane) park(seq int64) {
 
 // heads reports whether m is what holds back the lane, and may be tried again, while nothing was
 // skipped behind it.
-func (l *lane) heads(m *Message) bool {
-	return l != nil && l.head == m.Seq && l.next == 0 && !m.Waiting
+func (l *lane) heads(m *storage.Item) bool {
+	return l != nil && l.head == m.Seq && l.next == 0 && !m.NotDue
 }
 
 // held reports whether events of the lane are skipped.
@@ -325,8 +310,8 @@ func (s *shard) laneOf(key string) *lane {
 func newLane(s *shard, key string) *lane { return &lane{shard: s, key: key} }
 
 // fly puts an event in flight and at the end of its lane.
-func (l *ledger) fly(lane *lane, m *Message, charged bool) {
-	e := &event{Message: m, lane: lane, charged: charged}
+func (l *ledger) fly(lane *lane, m *storage.Item, charged bool) {
+	e := &event{Item: m, lane: lane, charged: charged}
 	lane.shard.flight[m.Seq] = e
 	lane.flying++
 	l.inFlight++
@@ -346,32 +331,32 @@ func (l *ledger) fly(lane *lane, m *Message, charged bool) {
 }
 
 // hopeless returns why an event is a dead letter without another attempt, or nil.
-func (l *ledger) hopeless(m *Message, charged bool) error {
-	if err := m.fault(); err != nil {
+func (l *ledger) hopeless(m *storage.Item, charged bool) error {
+	if err := m.Fault(); err != nil {
 		return err
 	}
-	if m.Begun && !charged && l.spentAll(m.Attempts) { // it has ended its relay once too often
+	if m.Interrupted && !charged && l.spentAll(m.Attempts) { // it has ended its relay once too often
 		return errUnfinished
 	}
 	return nil
 }
 
 // suspects returns those rows that a vanished relay may have had in flight. Their attempt must be charged before it is made.
-func (l *ledger) suspects(rows []Message, resumed bool) []*Message {
+func (l *ledger) suspects(rows []storage.Item, resumed bool) []*storage.Item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.anySuspect() {
 		return nil
 	}
-	var out []*Message
+	var out []*storage.Item
 	waiting := map[string]bool{}
 	for i := range rows {
 		m := &rows[i]
-		if waiting[m.Key] = waiting[m.Key] || m.Waiting && m.Key != ""; waiting[m.Key] {
+		if waiting[m.Key] = waiting[m.Key] || m.NotDue && m.Key != ""; waiting[m.Key] {
 			continue
 		}
 		s := l.shards[m.Shard]
-		if s == nil || s.suspects <= 0 || m.Seq > s.suspectSeq || m.Begun || m.Waiting || s.flight[m.Seq] != nil {
+		if s == nil || s.suspects <= 0 || m.Seq > s.suspectSeq || m.Interrupted || m.NotDue || s.flight[m.Seq] != nil {
 			continue
 		}
 		if lane := s.lanes[m.Key]; !resumed && lane.held() && lane.head != m.Seq {
@@ -394,7 +379,7 @@ func (l *ledger) anySuspect() bool {
 }
 
 // acceptDue takes in what a read of due events returned: the heads of held lanes, and events without a key.
-func (l *ledger) acceptDue(p plan, rows []Message, charged map[int64]bool) (accepted int) {
+func (l *ledger) acceptDue(p plan, rows []storage.Item, charged map[int64]bool) (accepted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	offered := map[int32]int{}

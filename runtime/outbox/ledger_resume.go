@@ -1,6 +1,10 @@
 package outbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+)
 
 const (
 	resumeLimit = 256 // events asked of a key that was held
@@ -11,7 +15,7 @@ const (
 )
 
 // resumable returns keys that are held no longer and what to read of them.
-func (l *ledger) resumable() (lanes []*lane, reads []KeyRead) {
+func (l *ledger) resumable() (lanes []*lane, reads []storage.KeyRead) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.wanted && l.tooManyByKey() {
@@ -30,7 +34,7 @@ func (l *ledger) tooManyByKey() bool {
 }
 
 // resumeFrom adds lanes of a queue to those to be read, and returns which must stay in the queue.
-func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*lane, []KeyRead) {
+func (l *ledger) resumeFrom(queue, lanes []*lane, reads []storage.KeyRead) ([]*lane, []*lane, []storage.KeyRead) {
 	rest := queue[:0]
 	for _, lane := range queue {
 		switch s := lane.shard; {
@@ -46,7 +50,7 @@ func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*
 			}
 			lanes = append(lanes, lane)
 			reads = append(reads,
-				KeyRead{Shard: s.Shard, Key: lane.key, From: lane.next, To: s.top, Limit: limit})
+				storage.KeyRead{Shard: s.Shard, Key: lane.key, From: lane.next, To: s.top, Limit: limit})
 			rest = append(rest, lane) // until acceptResumed has seen its end
 		}
 	}
@@ -56,7 +60,7 @@ func (l *ledger) resumeFrom(queue, lanes []*lane, reads []KeyRead) ([]*lane, []*
 
 // acceptResumed takes in what a read of keys returned. Rows of one key are adjacent and ascending.
 func (l *ledger) acceptResumed(
-	lanes []*lane, reads []KeyRead, rows []Message, charged map[int64]bool, now time.Time,
+	lanes []*lane, reads []storage.KeyRead, rows []storage.Item, charged map[int64]bool, now time.Time,
 ) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +77,7 @@ func (l *ledger) acceptResumed(
 }
 
 func (l *ledger) resumeLane(
-	lane *lane, rows []Message, more bool, charged map[int64]bool, now time.Time,
+	lane *lane, rows []storage.Item, more bool, charged map[int64]bool, now time.Time,
 ) {
 	lane.recheck = false
 	for i := range rows {
@@ -83,7 +87,7 @@ func (l *ledger) resumeLane(
 		case l.full(m.Topic, now):
 			lane.park(m.Seq)
 			return
-		case m.Waiting:
+		case m.NotDue:
 			lane.head = m.Seq
 			if !more && i == len(rows)-1 {
 				lane.next = 0

@@ -3,6 +3,8 @@ package outbox
 import (
 	"testing"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 func TestFifoThatNeverRunsEmptyStaysSmall(t *testing.T) {
@@ -10,7 +12,7 @@ func TestFifoThatNeverRunsEmptyStaysSmall(t *testing.T) {
 	s := &shard{flight: map[int64]*event{}}
 	newLane := func(seq int64) *lane {
 		l := &lane{shard: s}
-		l.queue = []*event{{Message: &Message{Position: Position{Seq: seq}}, lane: l}}
+		l.queue = []*event{{Item: &storage.Item{Position: storage.Position{Seq: seq}}, lane: l}}
 		s.flight[seq] = l.queue[0]
 		return l
 	}
@@ -36,15 +38,18 @@ func TestFifoThatNeverRunsEmptyStaysSmall(t *testing.T) {
 func TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes(t *testing.T) {
 	const shards, payload = 64, 1000
 	l := newLedger(Config{}.withDefaults())
-	var owned []Ownership
+	var owned []storage.Ownership
 	for shard := range int32(shards) {
-		owned = append(owned, Ownership{Shard: shard})
+		owned = append(owned, storage.Ownership{Shard: shard})
 	}
 	l.own(owned, 0, 0)
 	p, _ := l.plan(time.Now())
-	rows := make([]Message, p.reads[0].Limit)
+	rows := make([]storage.Item, p.reads[0].Limit)
 	for i := range rows {
-		rows[i] = Message{Position: Position{Seq: int64(i + 1)}, Payload: make([]byte, payload)}
+		rows[i] = storage.Item{
+			Position: storage.Position{Seq: int64(i + 1)},
+			Message:  Message{Payload: make([]byte, payload)},
+		}
 	}
 	l.accept(p, rows, nil) // shard 0 has more, and nobody else has any
 	l.mu.Lock()
@@ -64,7 +69,7 @@ func TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes(t *testing.T) {
 func TestReadingAgainCostsLittle(t *testing.T) {
 	for left, want := range map[int]int{0: 60, 10_000: 60, 600_000: 6, 1 << 40: 0} {
 		l := newLedger(Config{}.withDefaults())
-		l.own([]Ownership{{Shard: 1}}, 0, 0)
+		l.own([]storage.Ownership{{Shard: 1}}, 0, 0)
 		now := l.rewound
 		times := 0
 		for range 60 * 60 {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 	"pgregory.net/rapid"
 )
 
@@ -17,7 +19,7 @@ const (
 )
 
 type modelRow struct {
-	Message
+	storage.Item
 	xid       uint64
 	committed bool
 	tried     bool // it has a time for its next attempt
@@ -27,9 +29,9 @@ type modelRow struct {
 // state is what a message does not show of itself.
 func (r *modelRow) state() any {
 	return struct {
-		shard, attempts              int32
-		begun, committed, tried, due bool
-	}{r.Shard, r.Attempts, r.Begun, r.committed, r.tried, r.due}
+		shard, attempts                    int32
+		interrupted, committed, tried, due bool
+	}{r.Shard, r.Attempts, r.Interrupted, r.committed, r.tried, r.due}
 }
 
 type model struct {
@@ -44,11 +46,12 @@ type model struct {
 	// unlocked says that transactions take no locks.
 	unlocked bool
 	// The relay.
-	ledger  *ledger
-	now     time.Time
-	script  []func() // what the reader does next
-	with    []*event // workers have
-	settles []*event // taken to be settled, and not yet recorded
+	ledger    *ledger
+	now       time.Time
+	script    []func() // what the reader does next
+	with      []*event // workers have
+	settles   []*event // taken to be settled, and not yet recorded
+	watermark any      // the state of the last answer
 	// What came of it.
 	order     map[string][]int64 // each key's committed seqs, in the order of commit
 	published map[int64]int
@@ -76,10 +79,10 @@ func (m *model) fresh(suspect bool) {
 		Logger: slog.New(slog.DiscardHandler),
 	}.withDefaults()), nil, nil, nil
 	m.ledger.rechecked, m.ledger.rewound = m.now, m.now
-	m.answered = map[string]time.Time{}
+	m.answered, m.watermark = map[string]time.Time{}, nil
 	m.fence++
 	for i := range modelShards {
-		m.ledger.own([]Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
+		m.ledger.own([]storage.Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
 	}
 }
 
@@ -104,9 +107,10 @@ func (m *model) insert(xid uint64) {
 	}
 	topic := []string{"even", "odd"}[m.seq%2] // a key may have events of several
 	m.rows = append(m.rows, &modelRow{
-		Message: Message{Type: "x", Version: 1, Key: key, Topic: topic, Position: Position{
-			Shard: shard, Seq: m.seq,
-		}}, xid: xid,
+		Item: storage.Item{
+			Message:  Message{Type: "x", Version: 1, Key: key, Topic: topic},
+			Position: storage.Position{Shard: shard, Seq: m.seq},
+		}, xid: xid,
 	})
 }
 
@@ -150,28 +154,35 @@ func (m *model) commit(xid uint64, commit bool) {
 }
 
 // visible returns copies of what a read would return.
-func (m *model) visible(filter func(*modelRow) bool) (out []Message) {
+func (m *model) visible(filter func(*modelRow) bool) (out []storage.Item) {
 	for _, r := range m.rows {
 		if r.committed && filter(r) {
-			c := r.Message
-			c.Waiting = r.tried && !r.due
+			c := r.Item
+			c.NotDue = r.tried && !r.due
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// snapshot is as PostgreSQL's: Xmax is the highest transaction that has ended plus one, so that others above it may be at work.
-func (m *model) snapshot() Snapshot {
-	s := Snapshot{Xmin: m.ended + 1, Xmax: m.ended + 1}
+// Snapshot is as PostgreSQL's: Xmax is the highest transaction that has ended plus one, so that
+// others above it may be at work.
+func (m *model) Snapshot(context.Context) (xid.Snapshot, error) {
+	s := xid.Snapshot{Xmax: m.ended + 1}
 	for xid := range m.open {
 		if xid <= m.ended {
 			s.InProgress = append(s.InProgress, xid)
 		}
-		s.Xmin = min(s.Xmin, xid)
 	}
 	slices.Sort(s.InProgress)
-	return s
+	return s, nil
+}
+
+// Mark takes a transaction id, as PostgreSQL's does.
+func (m *model) Mark(context.Context) (xid.Mark, error) {
+	m.xid++
+	m.ended = m.xid
+	return xid.Mark{Seq: m.seq, Xid: m.xid}, nil
 }
 
 // step does the next piece of what session.cycle does, so that anything can happen between two pieces.
@@ -196,7 +207,7 @@ func (m *model) readNew() {
 		p.reads[i].Limit = min(p.reads[i].Limit, 3)
 	}
 	m.then(func() { // the read takes its snapshot later than the plan was made
-		var rows []Message
+		var rows []storage.Item
 		for _, read := range p.reads {
 			n := 0
 			rows = append(rows, m.visible(func(r *modelRow) bool {
@@ -211,32 +222,33 @@ func (m *model) readNew() {
 	})
 }
 
-func (m *model) watch(p plan, rows []Message) {
-	if !m.ledger.watching() {
+// watch asks for the watermark. The relay hears the answer later.
+func (m *model) watch(p plan, rows []storage.Item) {
+	seen, wanted := m.ledger.watermarkWanted(rows)
+	if !wanted {
 		m.accept(p, rows)
 		return
 	}
-	snapshot := m.snapshot()
+	answer, err := xid.WatermarkAt(context.Background(), m,
+		storage.WatermarkParams{Seen: seen, State: m.watermark}, m.now)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.watermark = answer.State
 	m.then(func() {
-		if !m.ledger.observe(snapshot, m.now) {
+		m.ledger.setWatermark(answer)
+		if !answer.Late {
 			m.accept(p, rows)
 		}
 	})
 }
 
-func (m *model) accept(p plan, rows []Message) {
-	charged := m.charge(rows, false)
-	m.ledger.accept(p, rows, charged)
-	if m.ledger.markWanted(m.now) {
-		m.xid++
-		m.ended = m.xid
-		mark := Mark{Seq: m.seq, Xid: m.xid}
-		m.then(func() { m.ledger.setMark(mark, m.now) })
-	}
+func (m *model) accept(p plan, rows []storage.Item) {
+	m.ledger.accept(p, rows, m.charge(rows, false))
 }
 
 // charge counts attempts in the rows read and in the database.
-func (m *model) charge(rows []Message, resumed bool) map[int64]bool {
+func (m *model) charge(rows []storage.Item, resumed bool) map[int64]bool {
 	charged := map[int64]bool{}
 	for _, s := range m.ledger.suspects(rows, resumed) {
 		m.begun(s)
@@ -245,10 +257,10 @@ func (m *model) charge(rows []Message, resumed bool) map[int64]bool {
 	return charged
 }
 
-func (m *model) begun(s *Message) {
+func (m *model) begun(s *storage.Item) {
 	s.Attempts++
 	if r := m.row(s.Seq); r != nil {
-		r.Attempts, r.Begun, r.tried, r.due = s.Attempts, true, true, false
+		r.Attempts, r.Interrupted, r.tried, r.due = s.Attempts, true, true, false
 	}
 }
 
@@ -287,7 +299,7 @@ func (m *model) readResumed() {
 		reads[i].Limit = min(reads[i].Limit, 2)
 	}
 	m.then(func() {
-		var rows []Message
+		var rows []storage.Item
 		for _, read := range reads {
 			n := 0
 			rows = append(rows, m.visible(func(r *modelRow) bool {
@@ -310,7 +322,7 @@ func (m *model) take(t *rapid.T) {
 		t.Skip("nothing to take")
 	}
 	if e.lone && !e.charged {
-		m.begun(e.Message)
+		m.begun(e.Item)
 		e.charged = true
 	}
 	m.checkShare(t, e)
@@ -425,9 +437,9 @@ func (m *model) settle(t *rapid.T) {
 			m.graves[e.Seq] = e.Key
 			m.remove(e.Seq)
 		case retry:
-			r.Attempts, r.Begun, r.tried, r.due = e.Attempts, false, true, false
+			r.Attempts, r.Interrupted, r.tried, r.due = e.Attempts, false, true, false
 		case untried:
-			r.Attempts, r.Begun, r.tried, r.due = e.spent()-1, e.Begun, true, true
+			r.Attempts, r.Interrupted, r.tried, r.due = e.spent()-1, e.Interrupted, true, true
 		}
 	}
 }
@@ -448,7 +460,7 @@ func (m *model) ownAgain() {
 	for i := range int32(modelShards) {
 		if m.ledger.shards[i] == nil {
 			m.fence++
-			m.ledger.own([]Ownership{{Shard: i, Fence: m.fence}}, 0, 0)
+			m.ledger.own([]storage.Ownership{{Shard: i, Fence: m.fence}}, 0, 0)
 		}
 	}
 }
@@ -500,7 +512,7 @@ func (m *model) operatorResets(t *rapid.T) {
 	if !r.committed || m.ledger.shards[r.Shard].flight[r.Seq] != nil || len(m.script) > 0 {
 		t.Skip("the relay is at it")
 	}
-	r.Attempts, r.Begun, r.tried, r.due = 0, false, false, false
+	r.Attempts, r.Interrupted, r.tried, r.due = 0, false, false, false
 	if r.Key == "" && rapid.Bool().Draw(t, "moved") {
 		r.Shard = (r.Shard + 1) % modelShards
 	}

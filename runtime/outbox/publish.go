@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // publish is a worker: it publishes one event after the other, until the ledger is drained.
@@ -22,17 +24,17 @@ func (s *session) attempt(life context.Context, e *event) error {
 		return errNotTried
 	}
 	if e.lone && !e.charged {
-		if err := s.begin(life, e.Message); err != nil {
+		if err := s.begin(life, e.Item); err != nil {
 			s.config.Logger.Warn("outbox: an attempt was not charged, and not made", "id", e.ID, "error", err)
 			return errNotTried
 		}
 		e.charged = true
 	}
-	return s.publishOne(life, e.Message)
+	return s.publishOne(life, e.Item)
 }
 
 // publishOne ends before the lease does, since there was enough of it left. A publisher that panics has refused the event.
-func (s *session) publishOne(life context.Context, m *Message) (err error) {
+func (s *session) publishOne(life context.Context, m *storage.Item) (err error) {
 	ctx, cancel := context.WithTimeout(life, s.config.PublishTimeout)
 	defer cancel()
 	defer func() {
@@ -41,7 +43,7 @@ func (s *session) publishOne(life context.Context, m *Message) (err error) {
 			s.config.Logger.Error("outbox: the publisher panicked", "id", m.ID, "type", m.TypeName(), "stack", string(debug.Stack()))
 		}
 	}()
-	err = s.publisher.Publish(ctx, m)
+	err = s.publisher.Publish(ctx, &m.Message)
 	if err != nil && ctx.Err() == context.DeadlineExceeded && !errors.Is(err, ErrPermanent) {
 		err = &marked{err: err, mark: context.DeadlineExceeded} // however the publisher puts it
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 const dueInterval = 100 * time.Millisecond
@@ -87,32 +89,43 @@ func (s *session) readAll(ctx context.Context, p plan) (finding, error) {
 }
 
 func (s *session) readNew(ctx context.Context, p plan) (int, error) {
-	rows, err := s.store.Read(ctx, p.reads, p.known, p.bytes)
+	read, err := s.store.Read(ctx,
+		storage.ReadParams{Shards: p.reads, Known: p.known, MaxBytes: p.bytes})
 	if err != nil {
 		return 0, err
 	}
-	if s.ledger.watching() {
-		snapshot, err := s.store.Snapshot(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if s.ledger.observe(snapshot, time.Now()) {
-			return 1, nil // to be read again, from further back
-		}
-	}
-	charged, err := s.charge(ctx, rows, false)
+	late, err := s.advanceWatermark(ctx, read.Items)
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.accept(p, rows, charged)
-	if s.ledger.markWanted(time.Now()) {
-		mark, err := s.store.Mark(ctx)
-		if err != nil {
-			return 0, err
-		}
-		s.ledger.setMark(mark, time.Now())
+	if late {
+		return 1, nil // to be read again, from further back
 	}
-	return len(rows), nil
+	charged, err := s.charge(ctx, read.Items, false)
+	if err != nil {
+		return 0, err
+	}
+	s.ledger.accept(p, read.Items, charged)
+	return len(read.Items), nil
+}
+
+// advanceWatermark asks for the watermark, if what was read lies above it. If late is true, the read
+// must not be used: it may hold successors of events that it lacks.
+func (s *session) advanceWatermark(
+	ctx context.Context, read []storage.Item,
+) (late bool, err error) {
+	seen, wanted := s.ledger.watermarkWanted(read)
+	if !wanted {
+		return false, nil
+	}
+	result, err := s.store.Watermark(ctx,
+		storage.WatermarkParams{Seen: seen, State: s.watermarkState})
+	if err != nil {
+		return false, err
+	}
+	s.watermarkState = result.State
+	s.ledger.setWatermark(result)
+	return result.Late, nil
 }
 
 func (s *session) readDue(ctx context.Context, p plan) (int, error) {
@@ -120,15 +133,16 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 		return 0, nil
 	}
 	s.dueRead = time.Now()
-	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.knownDue(p.at))
+	read, err := s.store.ReadDue(ctx,
+		storage.ReadDueParams{Shards: p.due, Known: s.ledger.knownDue(p.at)})
 	if err != nil {
 		return 0, err
 	}
-	charged, err := s.charge(ctx, rows, false)
+	charged, err := s.charge(ctx, read.Items, false)
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.acceptDue(p, rows, charged), nil
+	return s.ledger.acceptDue(p, read.Items, charged), nil
 }
 
 func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
@@ -138,54 +152,59 @@ func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
 	if len(reads) == 0 {
 		return 0, nil
 	}
-	rows, err := s.store.ReadKeys(ctx, reads)
+	read, err := s.store.ReadKeys(ctx, storage.ReadKeysParams{Keys: reads})
 	if err != nil {
 		return 0, err
 	}
-	charged, err := s.charge(ctx, rows, true)
+	charged, err := s.charge(ctx, read.Items, true)
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.acceptResumed(lanes, reads, rows, charged, p.at)
+	s.ledger.acceptResumed(lanes, reads, read.Items, charged, p.at)
 	return len(lanes), nil
 }
 
-// charge counts an attempt of those rows that may have ended another relay, and returns which these are.
-func (s *session) charge(ctx context.Context, rows []Message, resumed bool) (map[int64]bool, error) {
-	suspects := s.ledger.suspects(rows, resumed)
+// charge counts an attempt of those items that may have ended another relay, and returns which
+// these are.
+func (s *session) charge(
+	ctx context.Context, items []storage.Item, resumed bool,
+) (map[int64]bool, error) {
+	suspects := s.ledger.suspects(items, resumed)
 	if len(suspects) == 0 {
 		return nil, nil
 	}
 	charged := make(map[int64]bool, len(suspects))
-	for _, m := range suspects {
-		charged[m.Seq] = true
+	for _, i := range suspects {
+		charged[i.Seq] = true
 	}
 	return charged, s.begin(ctx, suspects...)
 }
 
 // begin counts an attempt before it is made, so that one which ends this process has been counted.
-func (s *session) begin(ctx context.Context, messages ...*Message) error {
-	retries := make([]Retry, len(messages))
-	for i, m := range messages {
-		retries[i] = Retry{
-			Position: m.Position, Attempts: oneMore(m.Attempts), Begun: true,
+func (s *session) begin(ctx context.Context, items ...*storage.Item) error {
+	p := storage.SettleParams{
+		Relay: s.id, Owned: s.ledger.owned(), Retries: make([]storage.Retry, len(items)),
+	}
+	for i, m := range items {
+		p.Retries[i] = storage.Retry{
+			Position: m.Position, Attempts: oneMore(m.Attempts), Interrupted: true,
 			Delay: backoff(int(oneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
 			Error: fmt.Sprintf("attempt %d began and has not ended", oneMore(m.Attempts)),
 		}
 	}
-	var n int
+	var changed storage.SettleResult
 	err := bounded(ctx, s.store, s.config.Lease/3, func(ctx context.Context) (err error) {
-		n, err = s.store.Retry(ctx, s.id, s.ledger.owned(), retries)
+		changed, err = s.store.Settle(ctx, p)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case n < len(retries):
+	case changed.Retries < len(items):
 		s.doubt.Store(true)
-		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(retries), n)
+		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(items), changed.Retries)
 	}
-	for _, m := range messages {
+	for _, m := range items {
 		m.Attempts = oneMore(m.Attempts)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Relay publishes what the outbox holds. Several relays, in one process or many, share the shards out among themselves.
@@ -16,7 +17,7 @@ import (
 // published in order, and one waits while its predecessor is retried. A crash at any point loses nothing and may publish again
 // with the same event id.
 type Relay struct {
-	store     Store
+	store     storage.Store
 	publisher Publisher
 	config    Config
 	counters  counters
@@ -26,7 +27,7 @@ type Relay struct {
 }
 
 // NewRelay returns a relay that does nothing until Run. It fails where the configuration contradicts itself.
-func NewRelay(store Store, publisher Publisher, config Config) (*Relay, error) {
+func NewRelay(store storage.Store, publisher Publisher, config Config) (*Relay, error) {
 	if store == nil || publisher == nil {
 		return nil, errors.New("outbox: a relay needs a store and a publisher")
 	}
@@ -49,7 +50,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer wg.Wait()
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
-	wg.Go(func() { Announce(beside, r.store) })
+	wg.Go(func() { ForwardWakeups(beside, r.store) })
 	rings := make(chan struct{}, 1)
 	wg.Go(func() { r.listen(beside, rings) })
 	wg.Go(func() { r.maintain(beside) })
@@ -83,10 +84,6 @@ func (r *Relay) RunOnce(ctx context.Context) (Stats, error) {
 
 // listen keeps a listener alive, and rings when it hears something.
 func (r *Relay) listen(ctx context.Context, rings chan struct{}) {
-	listener, ok := r.store.(Listener)
-	if !ok {
-		return
-	}
 	for n := 1; ctx.Err() == nil; n++ {
 		ready := func() {
 			n = 0
@@ -95,8 +92,12 @@ func (r *Relay) listen(ctx context.Context, rings chan struct{}) {
 			}
 			r.health.report(ctx, listening, nil)
 		}
-		err := listener.Listen(ctx, ready, func() { ringOnce(rings) })
+		_, err := r.store.Listen(ctx,
+			storage.ListenParams{Ready: ready, Ring: func() { ringOnce(rings) }})
 		r.counters.listening.Store(false)
+		if errors.Is(err, storage.ErrUnsupported) {
+			return
+		}
 		r.health.report(ctx, listening, err)
 		sleep(ctx, backoff(n+1, 100*time.Millisecond, 30*time.Second))
 	}
@@ -120,7 +121,11 @@ const maintainTimeout = time.Minute
 // maintain has the store tidy up, now and about once a minute.
 func (r *Relay) maintain(ctx context.Context) {
 	for ctx.Err() == nil {
-		r.health.report(ctx, tidying, bounded(ctx, r.store, maintainTimeout, r.store.Maintain))
+		r.health.report(ctx, tidying, bounded(ctx, r.store, maintainTimeout,
+			func(ctx context.Context) error {
+				_, err := r.store.Maintain(ctx, storage.MaintainParams{})
+				return err
+			}))
 		sleep(ctx, time.Minute+backoff(1, time.Second, time.Second))
 	}
 }

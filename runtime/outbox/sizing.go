@@ -1,5 +1,7 @@
 package outbox
 
+import "github.com/outboxgen/outboxgen/runtime/outbox/storage"
+
 // sizing makes requests smaller that fail for their size: a statement_timeout or a slow line lets a
 // large one never through. Each failure halves them, and they grow again after a number of
 // successes: the larger a number, the more often growing has ended in a failure.
@@ -74,7 +76,7 @@ func (z *sizing) turn(total, n int) (from, to int) {
 }
 
 // shrinkKeys makes a read of keys smaller; the others' turn comes later.
-func shrinkKeys(z *sizing, lanes []*lane, reads []KeyRead) ([]*lane, []KeyRead) {
+func shrinkKeys(z *sizing, lanes []*lane, reads []storage.KeyRead) ([]*lane, []storage.KeyRead) {
 	if z.halvings == 0 || len(reads) == 0 {
 		return lanes, reads
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 var errTooLarge = errors.New("too large")
@@ -56,9 +58,9 @@ func TestEveryShardHasItsTurn(t *testing.T) {
 		for n := range 40 * (shards + maxHalvings) {
 			p := plan{bytes: 1 << 20}
 			for i := range shards {
-				p.shards = append(p.shards, &shard{Ownership: Ownership{Shard: int32(i)}})
-				p.reads = append(p.reads, ShardRead{Shard: int32(i), Limit: limit})
-				p.due = append(p.due, ShardRead{Shard: int32(i), Limit: idleLimit})
+				p.shards = append(p.shards, &shard{Ownership: storage.Ownership{Shard: int32(i)}})
+				p.reads = append(p.reads, storage.ShardRead{Shard: int32(i), Limit: limit})
+				p.due = append(p.due, storage.ShardRead{Shard: int32(i), Limit: idleLimit})
 			}
 			p.shrink(&z)
 			if len(p.reads) == 0 || len(p.reads) != len(p.shards) || len(p.due) != len(p.shards) {
@@ -97,9 +99,9 @@ func TestEveryKeyHasItsTurn(t *testing.T) {
 		var z sizing
 		asked := map[int32]int{}
 		for range maxHalvings + 2*keys {
-			lanes, reads := make([]*lane, keys), make([]KeyRead, keys)
+			lanes, reads := make([]*lane, keys), make([]storage.KeyRead, keys)
 			for i := range reads {
-				reads[i] = KeyRead{Shard: int32(i), Limit: resumeLimit}
+				reads[i] = storage.KeyRead{Shard: int32(i), Limit: resumeLimit}
 			}
 			lanes, reads = shrinkKeys(&z, lanes, reads)
 			if len(lanes) != len(reads) || len(reads) == 0 {
