@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
@@ -17,7 +18,7 @@ func TestMessagesKeepTheirContentsToThemselves(t *testing.T) {
 	m := Message{Type: "order.placed", Version: 1, Key: secret, Payload: []byte(secret), Headers: map[string]string{"h": secret}}
 	letter := storage.DeadLetter{Message: m, Error: "refused", DiedAt: time.Now()}
 	var out bytes.Buffer
-	for _, v := range []any{m, &m, []Message{m}, letter, &letter, []*Message{&m}, &event{Item: &storage.Item{Message: m}}, storage.Item{Message: m}} {
+	for _, v := range []any{m, &m, []Message{m}, letter, &letter, []*Message{&m}, &ledger.Event{Item: &storage.Item{Message: m}}, storage.Item{Message: m}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/backoff"
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
@@ -15,7 +17,7 @@ const dueInterval = 100 * time.Millisecond
 func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) error {
 	bell, stop := s.store.Doorbell().Wait()
 	defer stop()
-	p := pause{poll: pollMin, most: s.config.PollInterval, bell: bell, rings: rings, progress: s.ledger.progress}
+	p := pause{poll: pollMin, most: s.config.PollInterval, bell: bell, rings: rings, progress: s.ledger.Progress()}
 	for ctx.Err() == nil {
 		found, err := s.cycle(ctx)
 		switch {
@@ -27,12 +29,12 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 			continue
 		case found == something:
 			p.found()
-			if s.ledger.busy() {
+			if s.ledger.Busy() {
 				continue
 			}
 		case found == nothing && p.again():
 			continue
-		case once && s.ledger.idle():
+		case once && s.ledger.Idle():
 			return nil
 		}
 		p.wait(ctx)
@@ -56,13 +58,12 @@ func (s *session) cycle(ctx context.Context) (found finding, err error) {
 		if err := s.check(ctx); err != nil {
 			return err
 		}
-		p, ok := s.ledger.plan(time.Now())
+		p, ok := s.ledger.Plan(time.Now())
 		if !ok {
 			return nil
 		}
-		p.shrink(&s.reads)
-		found, err = s.readAll(ctx, p)
-		s.reads.ended(err)
+		found, err = s.readAll(ctx, s.reads.Plan(p))
+		s.reads.Ended(err)
 		return err
 	})
 	if err != nil {
@@ -74,9 +75,9 @@ func (s *session) cycle(ctx context.Context) (found finding, err error) {
 	return found, nil
 }
 
-func (s *session) readAll(ctx context.Context, p plan) (finding, error) {
+func (s *session) readAll(ctx context.Context, p ledger.Plan) (finding, error) {
 	found := nothing
-	for _, step := range []func(context.Context, plan) (int, error){s.readNew, s.readDue, s.readResumed} {
+	for _, step := range []func(context.Context, ledger.Plan) (int, error){s.readNew, s.readDue, s.readResumed} {
 		n, err := step(ctx, p)
 		if err != nil {
 			return notLooked, err
@@ -88,9 +89,9 @@ func (s *session) readAll(ctx context.Context, p plan) (finding, error) {
 	return found, nil
 }
 
-func (s *session) readNew(ctx context.Context, p plan) (int, error) {
+func (s *session) readNew(ctx context.Context, p ledger.Plan) (int, error) {
 	read, err := s.store.Read(ctx,
-		storage.ReadParams{Shards: p.reads, Known: p.known, MaxBytes: p.bytes})
+		storage.ReadParams{Shards: p.Reads, Known: p.Known, MaxBytes: p.Bytes})
 	if err != nil {
 		return 0, err
 	}
@@ -105,7 +106,7 @@ func (s *session) readNew(ctx context.Context, p plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.accept(p, read.Items, charged)
+	s.ledger.Accept(p, read.Items, charged)
 	return len(read.Items), nil
 }
 
@@ -114,7 +115,7 @@ func (s *session) readNew(ctx context.Context, p plan) (int, error) {
 func (s *session) advanceWatermark(
 	ctx context.Context, read []storage.Item,
 ) (late bool, err error) {
-	seen, wanted := s.ledger.watermarkWanted(read)
+	seen, wanted := s.ledger.WatermarkWanted(read)
 	if !wanted {
 		return false, nil
 	}
@@ -124,17 +125,17 @@ func (s *session) advanceWatermark(
 		return false, err
 	}
 	s.watermarkState = result.State
-	s.ledger.setWatermark(result)
+	s.ledger.SetWatermark(result)
 	return result.Late, nil
 }
 
-func (s *session) readDue(ctx context.Context, p plan) (int, error) {
+func (s *session) readDue(ctx context.Context, p ledger.Plan) (int, error) {
 	if time.Since(s.dueRead) < min(dueInterval, s.config.PollInterval) {
 		return 0, nil
 	}
 	s.dueRead = time.Now()
 	read, err := s.store.ReadDue(ctx,
-		storage.ReadDueParams{Shards: p.due, Known: s.ledger.knownDue(p.at)})
+		storage.ReadDueParams{Shards: p.Due, Known: s.ledger.KnownDue(p.At)})
 	if err != nil {
 		return 0, err
 	}
@@ -142,17 +143,16 @@ func (s *session) readDue(ctx context.Context, p plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.acceptDue(p, read.Items, charged), nil
+	return s.ledger.AcceptDue(p, read.Items, charged), nil
 }
 
-func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
-	s.ledger.recheckHeads(time.Now())
-	lanes, reads := s.ledger.resumable()
-	lanes, reads = shrinkKeys(&s.reads, lanes, reads)
-	if len(reads) == 0 {
+func (s *session) readResumed(ctx context.Context, p ledger.Plan) (int, error) {
+	s.ledger.RecheckHeads(time.Now())
+	r := s.reads.Resumption(s.ledger.Resumable())
+	if len(r.Keys) == 0 {
 		return 0, nil
 	}
-	read, err := s.store.ReadKeys(ctx, storage.ReadKeysParams{Keys: reads})
+	read, err := s.store.ReadKeys(ctx, storage.ReadKeysParams{Keys: r.Keys})
 	if err != nil {
 		return 0, err
 	}
@@ -160,8 +160,8 @@ func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.acceptResumed(lanes, reads, read.Items, charged, p.at)
-	return len(lanes), nil
+	s.ledger.AcceptResumed(r, read.Items, charged, p.At)
+	return len(r.Keys), nil
 }
 
 // charge counts an attempt of those items that may have ended another relay, and returns which
@@ -169,7 +169,7 @@ func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
 func (s *session) charge(
 	ctx context.Context, items []storage.Item, resumed bool,
 ) (map[int64]bool, error) {
-	suspects := s.ledger.suspects(items, resumed)
+	suspects := s.ledger.Suspects(items, resumed)
 	if len(suspects) == 0 {
 		return nil, nil
 	}
@@ -183,13 +183,13 @@ func (s *session) charge(
 // begin counts an attempt before it is made, so that one which ends this process has been counted.
 func (s *session) begin(ctx context.Context, items ...*storage.Item) error {
 	p := storage.SettleParams{
-		Relay: s.id, Owned: s.ledger.owned(), Retries: make([]storage.Retry, len(items)),
+		Relay: s.id, Owned: s.ledger.Owned(), Retries: make([]storage.Retry, len(items)),
 	}
 	for i, m := range items {
 		p.Retries[i] = storage.Retry{
-			Position: m.Position, Attempts: oneMore(m.Attempts), Interrupted: true,
-			Delay: backoff(int(oneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
-			Error: fmt.Sprintf("attempt %d began and has not ended", oneMore(m.Attempts)),
+			Position: m.Position, Attempts: ledger.OneMore(m.Attempts), Interrupted: true,
+			Delay: backoff.Delay(int(ledger.OneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
+			Error: fmt.Sprintf("attempt %d began and has not ended", ledger.OneMore(m.Attempts)),
 		}
 	}
 	var changed storage.SettleResult
@@ -205,7 +205,7 @@ func (s *session) begin(ctx context.Context, items ...*storage.Item) error {
 		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(items), changed.Retries)
 	}
 	for _, m := range items {
-		m.Attempts = oneMore(m.Attempts)
+		m.Attempts = ledger.OneMore(m.Attempts)
 	}
 	return nil
 }

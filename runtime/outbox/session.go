@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
@@ -17,7 +18,7 @@ import (
 type session struct {
 	*Relay
 	id      ID
-	ledger  *ledger
+	ledger  *ledger.Ledger
 	ends    atomic.Int64 // when the lease ends by this process's clock, in ns since began
 	began   time.Time    // monotonic
 	dueRead time.Time    // when due events were read last
@@ -29,8 +30,8 @@ type session struct {
 
 	watermarkState any // the store's
 
-	reads   sizing // how large reads may be
-	settles sizing
+	reads   ledger.Sizing // how large reads may be
+	settles ledger.Sizing
 	refused []refusal // by when they are due
 }
 
@@ -69,11 +70,11 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	var members, workers, settler sync.WaitGroup
 	settling := make(chan struct{}) // closed when nothing more comes
 	members.Go(func() { s.keepMembership(life, reading) })
-	s.ledger.hire = func() { workers.Go(func() { s.publish(life) }) }
+	s.ledger.StaffWith(func() { workers.Go(func() { s.publish(life) }) })
 	settler.Go(func() { s.settle(life, settling) })
 	failed := s.read(reading, rings, once)
 
-	s.ledger.drain()
+	s.ledger.Drain()
 	grace := time.AfterFunc(s.config.PublishTimeout+s.config.grace(),
 		func() { end(errDrainTimeout) })
 	defer grace.Stop()
@@ -146,11 +147,11 @@ func (s *session) renew(life, reading context.Context) error {
 			return nil
 		}
 		fair := (counts.Shards + counts.Relays - 1) / counts.Relays
-		have := s.ledger.kept()
+		have := s.ledger.Kept()
 		if have < fair {
 			return s.take(ctx, fair-have)
 		}
-		s.ledger.giveBack(have - fair)
+		s.ledger.GiveBack(have - fair)
 		return s.release(ctx)
 	})
 }
@@ -187,7 +188,7 @@ func (s *session) check(ctx context.Context) error {
 
 func (s *session) take(ctx context.Context, n int) error {
 	taken, err := s.store.Take(ctx,
-		storage.TakeParams{Relay: s.id, Max: n, Held: s.ledger.owned()})
+		storage.TakeParams{Relay: s.id, Max: n, Held: s.ledger.Owned()})
 	owned := taken.Owned
 	if err != nil || len(owned) == 0 {
 		return err
@@ -201,20 +202,19 @@ func (s *session) take(ctx context.Context, n int) error {
 		}
 		last = now.LastSeq
 	}
-	s.ledger.own(owned, last, s.config.MaxInFlight)
-	s.ledger.signal()
+	s.ledger.Own(owned, last, s.config.MaxInFlight)
 	return nil
 }
 
 // release gives back the shards that are leaving, once nothing of them is in flight.
 func (s *session) release(ctx context.Context) error {
-	gone := s.ledger.released()
+	gone := s.ledger.Released()
 	if len(gone) == 0 {
 		return nil
 	}
 	if _, err := s.store.Release(ctx, storage.ReleaseParams{Relay: s.id, Owned: gone}); err != nil {
 		return err
 	}
-	s.ledger.disown(gone)
+	s.ledger.Disown(gone)
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/backoff"
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
@@ -12,13 +14,13 @@ import (
 // those before. It returns when end is closed and nothing is left, or when the session ends.
 func (s *session) settle(ctx context.Context, end <-chan struct{}) {
 	for draining := false; ctx.Err() == nil; {
-		events := s.ledger.unsettled()
+		events := s.ledger.Unsettled()
 		if len(events) == 0 {
 			if draining && len(s.refused) == 0 {
 				return
 			}
 			select {
-			case <-s.ledger.toSettle:
+			case <-s.ledger.ToSettle():
 				continue
 			case <-end:
 				draining, end = true, nil
@@ -37,22 +39,22 @@ func (s *session) settle(ctx context.Context, end <-chan struct{}) {
 
 // record settles events, in smaller pieces while it fails. An event that cannot be settled by
 // itself is refused, and stands in the way of the others no longer.
-func (s *session) record(ctx context.Context, left []*event) {
+func (s *session) record(ctx context.Context, left []*ledger.Event) {
 	for n := 0; len(left) > 0; {
-		part := left[:min(len(left), s.settles.share(s.config.MaxInFlight))]
+		part := left[:min(len(left), s.settles.Share(s.config.MaxInFlight))]
 		err := s.recordPart(ctx, part)
-		s.settles.ended(err)
+		s.settles.Ended(err)
 		s.health.report(ctx, settling, err)
 		switch {
 		case err == nil:
 			n, left = 0, left[len(part):]
 			continue
 		case len(part) == 1:
-			s.refuse(refusal{event: part[0]})
+			s.refuse(refusal{Event: part[0]})
 			left = left[1:]
 		}
 		n++
-		if !sleep(ctx, backoff(n, settleBackoff, s.config.Lease/4)) {
+		if !sleep(ctx, backoff.Delay(n, settleBackoff, s.config.Lease/4)) {
 			return
 		}
 	}
@@ -63,14 +65,14 @@ const settleBackoff = 50 * time.Millisecond
 // refusal is an event that could not be settled by itself. It stays in flight, is not published
 // again by this session, and is settled by itself from now on.
 type refusal struct {
-	*event
+	*ledger.Event
 	times int
 	next  time.Time
 }
 
 func (s *session) refuse(r refusal) {
 	r.times++
-	r.next = time.Now().Add(backoff(r.times, settleBackoff, s.config.Lease/4))
+	r.next = time.Now().Add(backoff.Delay(r.times, settleBackoff, s.config.Lease/4))
 	s.refused = append(s.refused, r)
 	slices.SortFunc(s.refused, func(a, b refusal) int { return a.next.Compare(b.next) })
 }
@@ -89,7 +91,7 @@ func (s *session) retryRefused(ctx context.Context) {
 	for len(s.refused) > 0 && !s.refused[0].next.After(time.Now()) {
 		r := s.refused[0]
 		s.refused = s.refused[1:]
-		if err := s.recordPart(ctx, []*event{r.event}); err != nil {
+		if err := s.recordPart(ctx, []*ledger.Event{r.Event}); err != nil {
 			s.health.report(ctx, settlingAlone, err)
 			s.refuse(r)
 			return
@@ -101,7 +103,7 @@ func (s *session) retryRefused(ctx context.Context) {
 }
 
 // recordPart settles events, all of them or none.
-func (s *session) recordPart(ctx context.Context, part []*event) error {
+func (s *session) recordPart(ctx context.Context, part []*ledger.Event) error {
 	var changed storage.SettleResult
 	err := bounded(ctx, s.store, s.config.Lease, func(ctx context.Context) (err error) {
 		changed, err = s.store.Settle(ctx, s.settlement(part))
@@ -121,48 +123,48 @@ func (s *session) recordPart(ctx context.Context, part []*event) error {
 			"events", missing)
 		s.doubt.Store(true)
 	}
-	s.ledger.settled(part)
+	s.ledger.Settled(part)
 	return nil
 }
 
 // settlement says what became of events. They stand in the shards that were owned when they were
 // read.
-func (s *session) settlement(events []*event) storage.SettleParams {
+func (s *session) settlement(events []*ledger.Event) storage.SettleParams {
 	p := storage.SettleParams{Relay: s.id, Owned: ownershipsOf(events)}
 	for _, e := range events {
-		switch e.verdict {
-		case published:
+		switch e.Verdict {
+		case ledger.Published:
 			p.Published = append(p.Published, e.Position)
-		case dead:
+		case ledger.Dead:
 			p.DeadLetters = append(p.DeadLetters, storage.DeadLetterMove{
-				Position: e.Position, Attempts: e.Attempts, Error: errorText(e.err),
+				Position: e.Position, Attempts: e.Attempts, Error: errorText(e.Err),
 			})
-		case retry, untried:
+		case ledger.Retried, ledger.Untried:
 			p.Retries = append(p.Retries, s.retryOf(e))
 		}
 	}
 	return p
 }
 
-func (s *session) retryOf(e *event) storage.Retry {
+func (s *session) retryOf(e *ledger.Event) storage.Retry {
 	r := storage.Retry{
-		Position: e.Position, Attempts: e.Attempts, Delay: e.delay, Error: errorText(e.err),
+		Position: e.Position, Attempts: e.Attempts, Delay: e.Delay, Error: errorText(e.Err),
 	}
 	switch {
-	case e.verdict == untried:
-		r.Attempts, r.Interrupted = e.spent()-1, e.Interrupted
+	case e.Verdict == ledger.Untried:
+		r.Attempts, r.Interrupted = e.Spent()-1, e.Interrupted
 	case r.Delay == 0:
-		r.Delay = backoff(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
+		r.Delay = backoff.Delay(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
 	}
 	return r
 }
 
 // ownershipsOf returns the shards of events, as they were when the events were read.
-func ownershipsOf(events []*event) []storage.Ownership {
+func ownershipsOf(events []*ledger.Event) []storage.Ownership {
 	seen := map[storage.Ownership]bool{}
 	var owned []storage.Ownership
 	for _, e := range events {
-		if o := e.lane.shard.Ownership; !seen[o] {
+		if o := e.Ownership(); !seen[o] {
 			seen[o] = true
 			owned = append(owned, o)
 		}
@@ -170,11 +172,11 @@ func ownershipsOf(events []*event) []storage.Ownership {
 	return owned
 }
 
-func (s *session) logDeadLetters(events []*event) {
+func (s *session) logDeadLetters(events []*ledger.Event) {
 	for _, e := range events {
-		if e.verdict == dead {
+		if e.Verdict == ledger.Dead {
 			s.config.Logger.Error("outbox: an event became a dead letter", "id", e.ID,
-				"type", e.TypeName(), "attempts", e.Attempts, "error", errorText(e.err))
+				"type", e.TypeName(), "attempts", e.Attempts, "error", errorText(e.Err))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package outbox
+package ledger
 
 import (
 	"flag"
@@ -86,17 +86,9 @@ func (m *model) work(t *rapid.T) {
 }
 
 func (m *model) publishAll(t *rapid.T) {
-	for range m.rows {
-		m.ledger.mu.Lock()
-		e := m.ledger.next(m.now)
-		m.ledger.mu.Unlock()
-		if e != nil {
-			m.with = append(m.with, e)
-		}
-	}
-	for _, e := range m.with {
-		m.wasPublished(t, e)
-		m.report(e, nil)
+	m.with = append(m.with, m.ledger.begun(m.now)...)
+	for _, a := range m.with {
+		m.report(t, a, make([]Outcome, len(a.Events)))
 	}
 	m.with = nil
 }
