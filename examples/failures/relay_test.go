@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
@@ -40,7 +41,7 @@ func TestRetriesAreSpreadOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const n = 200
-	var list []outbox.Event
+	var list []events.Event
 	for i := range n {
 		list = append(list, thing(fmt.Sprint("key ", i), 1))
 	}
