@@ -13,6 +13,7 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/examples/internal/migrate"
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )

@@ -85,7 +85,7 @@ func drainAlone(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Wor
 
 // document is an event of about 10 kB.
 type document struct {
-	events.OrderPlacedV1 `json:"-"` // which makes it an event of the catalogue
+	events.Event `json:"-"` // nil: it makes document one of the catalogue's events
 
 	ID   uuid.UUID `json:"document_id"`
 	Text string    `json:"text"`
