@@ -78,7 +78,7 @@ const lease = time.Second
 func relay(ctx context.Context, pool *pgxpool.Pool, js jetstream.JetStream) error {
 	r, err := outbox.NewRelay(events.NewStore(pool), outboxnats.NewPublisher(js), outbox.Config{
 		Lease: lease, PublishTimeout: lease / 3, PollInterval: 100 * time.Millisecond,
-		BackoffMin: 10 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
+		MinRetryDelay: 10 * time.Millisecond, MaxRetryDelay: 200 * time.Millisecond,
 		MaxAttempts: 100, // a machine that is busy lets publishes time out, which costs attempts
 	})
 	if err != nil {

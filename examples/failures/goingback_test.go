@@ -103,7 +103,7 @@ func (g *gated) Publish(ctx context.Context, m *outbox.Message) error {
 func unhurried() outbox.Config {
 	c := quick()
 	c.Lease, c.PublishTimeout = 4*patience, 2*patience
-	c.BackoffMin, c.BackoffMax = time.Hour, time.Hour
+	c.MinRetryDelay, c.MaxRetryDelay = time.Hour, time.Hour
 	return c
 }
 

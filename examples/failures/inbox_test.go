@@ -201,7 +201,7 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	var published outboxtest.RecordingPublisher
 	c := quick()
 	// The delay is random, and must not be next to nothing.
-	c.BackoffMin, c.BackoffMax = 1000*time.Hour, 1000*time.Hour
+	c.MinRetryDelay, c.MaxRetryDelay = 1000*time.Hour, 1000*time.Hour
 	refusals := make(chan struct{}, 1)
 	refusals <- struct{}{}
 	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published, Decide: func(*outbox.Message) outboxtest.Fault {

@@ -47,7 +47,7 @@ func TestRetriesAreSpreadOut(t *testing.T) {
 	}
 	w.enqueue(list...)
 	c := quick()
-	c.BackoffMin, c.BackoffMax = 10*time.Minute, time.Hour
+	c.MinRetryDelay, c.MaxRetryDelay = 10*time.Minute, time.Hour
 	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error { return outboxtest.ErrRefused }), c)
 	// A few are put off for the second time.
 	w.eventually("all are put off", func() bool { return relay.Stats().Retried >= n })

@@ -143,7 +143,7 @@ func (w *world) pending() int { return query[int](w, `SELECT count(*) FROM outbo
 func quick() outbox.Config {
 	return outbox.Config{
 		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
-		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond, Logger: silent(),
+		MinRetryDelay: 5 * time.Millisecond, MaxRetryDelay: 50 * time.Millisecond, Logger: silent(),
 	}
 }
 

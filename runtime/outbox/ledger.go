@@ -133,7 +133,7 @@ func (q *fifo) pop() *lane {
 func newLedger(c Config) *ledger {
 	l := &ledger{
 		maxEvents: c.MaxInFlight, maxBytes: c.MaxInFlightBytes,
-		backoffMin: c.BackoffMin, backoffMax: c.BackoffMax,
+		backoffMin: c.MinRetryDelay, backoffMax: c.MaxRetryDelay,
 		workersWanted: min(c.Concurrency, c.MaxInFlight), logger: c.Logger,
 		shards: map[int32]*shard{}, topics: map[string]*topic{}, rechecked: time.Now(),
 		rewound:  time.Now(),

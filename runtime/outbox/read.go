@@ -169,7 +169,7 @@ func (s *session) begin(ctx context.Context, messages ...*Message) error {
 	for i, m := range messages {
 		retries[i] = Retry{
 			Position: m.Position, Attempts: oneMore(m.Attempts), Begun: true,
-			Delay: backoff(int(oneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
+			Delay: backoff(int(oneMore(m.Attempts)), s.config.MinRetryDelay, s.config.MaxRetryDelay),
 			Error: fmt.Sprintf("attempt %d began and has not ended", oneMore(m.Attempts)),
 		}
 	}

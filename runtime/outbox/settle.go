@@ -181,7 +181,7 @@ func (s *session) writeRetries(
 		case e.verdict == untried:
 			r.Attempts, r.Begun = e.spent()-1, e.Begun
 		case r.Delay == 0:
-			r.Delay = backoff(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
+			r.Delay = backoff(int(e.Attempts), s.config.MinRetryDelay, s.config.MaxRetryDelay)
 		}
 		retries[i] = r
 	}

@@ -194,7 +194,7 @@ func (w *world) stock(ctx context.Context) error {
 
 func (w *world) startRelay() (err error) {
 	w.relay, err = w.start("relay", w.relayLink.url(), filepath.Join(w.programs, "relay"),
-		"-lease", lease.String(), "-backoff", backoff.String())
+		"-lease", lease.String(), "-min-retry-delay", backoff.String())
 	return err
 }
 
