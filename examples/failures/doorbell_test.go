@@ -42,7 +42,7 @@ func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
 	w.run(w.store, recording, quick()) // which notifies, and waits
 	for n := range 50 {
 		w.must(pgx.BeginFunc(t.Context(), timely, func(tx pgx.Tx) error {
-			_, err := events.Enqueue(t.Context(), tx, thing("a", n))
+			_, err := w.store.Enqueue(t.Context(), tx, thing("a", n))
 			return err
 		}))
 	}

@@ -23,8 +23,8 @@ func (w *world) role() string {
 	return role
 }
 
-func manyThings(n int) []outbox.Event {
-	list := make([]outbox.Event, n)
+func manyThings(n int) []events.Event {
+	list := make([]events.Event, n)
 	for i := range list {
 		list[i] = thing(fmt.Sprint("key ", i%3), i)
 	}
@@ -36,14 +36,14 @@ func manyThings(n int) []outbox.Event {
 func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	list := manyThings(2 * outbox.Many)
+	list := manyThings(2 * outbox.CopyThreshold)
 	ctx := outbox.ContextWithTraceparent(t.Context(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	rows := map[string]string{}
-	for name, split := range map[string]int{"inserted": outbox.Many - 1, "copied": len(list)} {
+	for name, split := range map[string]int{"inserted": outbox.CopyThreshold - 1, "copied": len(list)} {
 		tx := w.begin()
 		for from := 0; from < len(list); from += split {
 			part := list[from:min(from+split, len(list))]
-			ids, err := events.Enqueue(ctx, tx, part...)
+			ids, err := w.store.Enqueue(ctx, tx, part...)
 			w.must(err)
 			w.equal("ids", len(ids), len(part))
 		}
@@ -71,13 +71,13 @@ func TestEnqueueingNeedsNoRightButToInsert(t *testing.T) {
 	w := newWorld(t)
 	role := w.role()
 	w.exec(`GRANT INSERT ON outbox TO ` + role) // as docs/operating.md says
-	for _, n := range []int{1, 2, outbox.Many} {
+	for _, n := range []int{1, 2, outbox.CopyThreshold} {
 		tx := w.begin()
 		_, err := tx.Exec(t.Context(), `SET LOCAL ROLE `+role)
 		w.must(err)
-		_, err = events.Enqueue(t.Context(), tx, manyThings(n)...)
+		_, err = w.store.Enqueue(t.Context(), tx, manyThings(n)...)
 		w.must(err)
 		w.must(tx.Commit(t.Context()))
 	}
-	w.equal("pending", w.pending(), 3+outbox.Many)
+	w.equal("pending", w.pending(), 3+outbox.CopyThreshold)
 }

@@ -11,8 +11,8 @@ import (
 
 // fixedNames are in every generated package.
 var fixedNames = []string{
-	"Enqueue", "EnqueueVersions", "Queue", "QueueVersions", "Store", "NewStore", "Service",
-	"Shards", "Retention", "Notify", "Doorbell",
+	"Event", "Enqueue", "EnqueueVersions", "Queue", "QueueVersions", "Store", "NewStore",
+	"Service", "Shards", "Retention", "Notify", "Doorbell",
 }
 
 // methodNames are those of generated structs, which no field can share.
@@ -25,7 +25,7 @@ var personalMethodNames = []string{"Format", "GoString", "String"}
 var eventNames = []string{"%s", "Enqueue%s", "Queue%s"}
 
 // consumerNames are generated for every consumer; %s is its Go name.
-var consumerNames = []string{"%sConsumer", "%sEmitter", "New%s"}
+var consumerNames = []string{"%sConsumer", "%sTx", "New%s"}
 
 // scope holds the names of one place, such as a package or a struct, and who took each.
 type scope struct {

@@ -44,6 +44,15 @@ func argumentLines(lines ...jen.Code) *jen.Statement {
 	return jen.Custom(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, lines...)
 }
 
+// longParams makes a function's parameters on a line of their own:
+//
+//	(
+//		ctx context.Context, tx pgx.Tx,
+//	)
+func longParams(params ...jen.Code) *jen.Statement {
+	return argumentLines(jen.List(params...))
+}
+
 // shortBody makes a function's body on the function's line, where there is room:
 //
 //	{ return e.OrderID.String() }

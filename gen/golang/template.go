@@ -11,16 +11,20 @@ import (
 	"github.com/outboxgen/outboxgen/templates"
 )
 
-// engineFiles returns what is the same for every catalogue of a database engine but for a few words: a
-// file NAME.gen.go of each NAME.go.tmpl among the engine's templates.
+// engineFiles returns what is the same for every catalogue of a database engine but for a few words. Each
+// file NAME.gen.go is made of the engine's template NAME.go.tmpl.
 func (g *generator) engineFiles() ([]File, error) {
 	all, err := template.New("").Option("missingkey=error").
 		ParseFS(templates.FS, g.catalogue.Database.Engine+"/*.go.tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("golang: %w", err)
 	}
+	names := []string{"outbox", "store"}
+	if len(g.catalogue.Consumers) > 0 {
+		names = append(names, "inbox")
+	}
 	var files []File
-	for _, name := range []string{"outbox", "store"} {
+	for _, name := range names {
 		f := File{Path: g.path(name + ".gen.go")}
 		var out bytes.Buffer
 		err := all.ExecuteTemplate(&out, name+".go.tmpl", g.holes())
@@ -46,6 +50,7 @@ type holes struct {
 	Retention    string // an expression
 	Channel      string // of NOTIFY
 	Settle       string // the query that settles what was published
+	Consumers    bool   // whether there are any
 }
 
 func (g *generator) holes() holes {
@@ -53,8 +58,8 @@ func (g *generator) holes() holes {
 	h := holes{
 		PackageDoc: commentText("",
 			"Package "+c.Go.Package+" holds the events of "+oneLine(c.Service)+".",
-			"Its enqueue functions make an event part of a transaction. Its Store serves the relay, "+
-				"which publishes what was committed, and the consumers, which apply what a broker delivers."),
+			"Its Store makes an event part of a transaction. It serves the relay, which publishes what was "+
+				"committed, and the consumers, which apply what a broker delivers."),
 		Package:      c.Go.Package,
 		Outboxdb:     g.databasePath(),
 		Service:      c.Service,
@@ -63,6 +68,7 @@ func (g *generator) holes() holes {
 		Retention:    duration(c.Relay.Retention),
 		Channel:      sql.Channel(c.Database),
 		Settle:       "MoveEventsToSent",
+		Consumers:    len(c.Consumers) > 0,
 	}
 	if c.Relay.Retention == 0 {
 		h.RetentionDoc = "// Retention is how long published events stay readable: not at all."

@@ -44,7 +44,7 @@ func (Relay) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 
 // EnqueueAll enqueues orders by one call.
 func EnqueueAll(ctx context.Context, tx pgx.Tx, orders []Order) error {
-	_, err := events.Enqueue(ctx, tx, asEvents(orders)...)
+	_, err := service.Enqueue(ctx, tx, asEvents(orders)...)
 	return err
 }
 
@@ -53,20 +53,32 @@ func Encode(ctx context.Context, orders []Order) ([]outbox.Row, error) {
 	return outbox.Encode(ctx, events.Shards, asEvents(orders))
 }
 
-func asEvents(orders []Order) []outbox.Event {
-	list := make([]outbox.Event, len(orders))
+func asEvents(orders []Order) []events.Event {
+	list := make([]events.Event, len(orders))
 	for i, o := range orders {
 		list[i] = o
 	}
 	return list
 }
 
+// service enqueues, in whichever database a transaction is: nothing of it is used but its doorbell.
+var service events.Store
+
+// ServiceStore is the generated store with the doorbell of all that this process enqueues.
+type ServiceStore struct{ *events.Store }
+
+// Doorbell implements outbox.Store.
+func (ServiceStore) Doorbell() *storage.Doorbell { return service.Doorbell() }
+
+// Store returns the store of the service whose events stand in db.
+func Store(db *lab.Database) ServiceStore { return ServiceStore{events.NewStore(db.Pool)} }
+
 // Store returns the generated store.
 func (r Relay) Store(db *lab.Database) outbox.Store {
 	if r.Retain {
 		return retained.NewStore(db.Pool)
 	}
-	return events.NewStore(db.Pool)
+	return Store(db)
 }
 
 // New returns a relay that is silent and publishes to publisher.

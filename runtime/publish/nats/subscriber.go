@@ -243,13 +243,13 @@ func (s *Subscriber) handle(ctx context.Context, l *lanes, d *delivery) time.Dur
 		return s.handBack(ctx, log, d, err)
 	}
 	switch outcome {
-	case inbox.Ignored:
+	case inbox.OutcomeIgnored:
 		s.ignored.Add(1)
 		if s.ignoredTypes.first(d.message.TypeName()) {
 			log.Info("the consumer does not handle events of this type: they are acknowledged, " +
 				"and logged this once")
 		}
-	case inbox.Repeated:
+	case inbox.OutcomeDuplicate:
 		s.duplicates.Add(1)
 		s.acknowledged.Add(1)
 	default:

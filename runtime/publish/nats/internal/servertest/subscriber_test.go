@@ -457,15 +457,15 @@ func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
 		var calls atomic.Int64
 		return func() (inbox.Outcome, error) {
 			if calls.Add(1) == 1 {
-				return inbox.Failed, &inbox.HandlerError{Consumer: "stock", Err: err}
+				return inbox.OutcomeFailed, &inbox.HandlerError{Consumer: "stock", Err: err}
 			}
-			return inbox.Applied, nil
+			return inbox.OutcomeApplied, nil
 		}
 	}
 	handler := outcomes{
-		"applied@1":     always(inbox.Applied, nil),
-		"repeated@1":    always(inbox.Repeated, nil),
-		"ignored@1":     always(inbox.Ignored, nil),
+		"applied@1":     always(inbox.OutcomeApplied, nil),
+		"repeated@1":    always(inbox.OutcomeDuplicate, nil),
+		"ignored@1":     always(inbox.OutcomeIgnored, nil),
 		"failed@1":      once(errors.New("no stock")),
 		"in.flight@1":   once(inbox.ErrInFlight),
 		"unknown@2":     once(inbox.ErrUnknownVersion),
@@ -507,9 +507,9 @@ func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {
 	var handedBack atomic.Int64
 	handler := handlerOutcome(func(m *outbox.Message) (inbox.Outcome, error) {
 		if m.Type == "unknown" && handedBack.Add(1) <= 100 {
-			return inbox.Failed, inbox.ErrUnknownVersion
+			return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 		}
-		return inbox.Ignored, nil
+		return inbox.OutcomeIgnored, nil
 	})
 	subscribeHandler(t, c, outboxnats.SubscriberConfig{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)), MinRetryDelay: 1,
@@ -549,14 +549,14 @@ func TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne(t *testing.T) {
 					case m.ID == successor.ID:
 						applied.add("successor")
 					case m.Version != 1 && known.Load():
-						return inbox.Repeated, nil
+						return inbox.OutcomeDuplicate, nil
 					case m.Version != 1:
-						return inbox.Failed, inbox.ErrUnknownVersion
+						return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 					default:
 						applied.add("fact")
 						known.Store(true)
 					}
-					return inbox.Applied, nil
+					return inbox.OutcomeApplied, nil
 				}))
 			eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
 			if diff := cmp.Diff([]string{"fact", "successor"}, applied.all()); diff != "" {
