@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Doorbell wakes whoever waits for events. Ringing it never blocks, costs next to nothing where nobody waits, and promises
-// nothing: polling finds what a lost ring would have announced. The zero value is ready to use.
+// Doorbell wakes whoever waits for events of a store. Ringing it never blocks, costs next to nothing if nobody
+// waits, and promises nothing: polling finds the events whose ring was lost. The zero value is ready to use.
 type Doorbell struct {
 	mu        sync.RWMutex
 	listeners map[chan struct{}]struct{}
 }
 
-// Ring wakes all who wait. Enqueue functions ring before their transaction commits, so a listener looks more than once.
+// Ring wakes all who wait. Enqueue functions ring before their transaction commits, so a listener looks
+// more than once.
 func (d *Doorbell) Ring() {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -25,8 +26,8 @@ func (d *Doorbell) Ring() {
 	}
 }
 
-// Wait returns a channel that receives after every ring, rings in quick succession counting as one, and a function that
-// ends this.
+// Wait returns a channel that receives after every ring, rings in quick succession counting as one, and a
+// function that ends this.
 func (d *Doorbell) Wait() (rings <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	d.mu.Lock()
@@ -42,15 +43,16 @@ func (d *Doorbell) Wait() (rings <-chan struct{}, stop func()) {
 	}
 }
 
-// announceInterval is how often rings are passed on to other processes at most.
-const announceInterval = 20 * time.Millisecond
+// forwardInterval is how often wake-ups are forwarded to other processes at most.
+const forwardInterval = 20 * time.Millisecond
 
 const notifyTimeout = 5 * time.Second
 
-// Announce passes this process's rings on to the relays of other processes, until ctx ends. A process that enqueues and runs no
-// relay runs it once, so that its events are published within milliseconds instead of at the relays' next poll; a relay runs it
-// by itself. Failures to notify are not reported: polling carries on.
-func Announce(ctx context.Context, store Store) {
+// ForwardWakeups forwards the rings of store's doorbell to the relays that have another store, in this
+// process or in others, until ctx ends. A process that enqueues and runs no relay on the same store calls it
+// once, so that its events are published within milliseconds instead of at the relays' next poll; a relay
+// does it by itself. Failures to notify are not reported: polling carries on.
+func ForwardWakeups(ctx context.Context, store Store) {
 	listener, ok := store.(Listener)
 	if !ok {
 		return
@@ -64,7 +66,7 @@ func Announce(ctx context.Context, store Store) {
 		case <-rings:
 		}
 		_ = bounded(ctx, store, notifyTimeout, listener.Notify)
-		if !sleep(ctx, announceInterval) {
+		if !sleep(ctx, forwardInterval) {
 			return
 		}
 	}

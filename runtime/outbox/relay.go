@@ -49,7 +49,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer wg.Wait()
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
-	wg.Go(func() { Announce(beside, r.store) })
+	wg.Go(func() { ForwardWakeups(beside, r.store) })
 	rings := make(chan struct{}, 1)
 	wg.Go(func() { r.listen(beside, rings) })
 	wg.Go(func() { r.maintain(beside) })

@@ -22,7 +22,7 @@ import (
 
 // Store is the outbox in PostgreSQL, for services that enqueue and for the relay, and the inbox of the consumers.
 // It is safe for concurrent use. Make one for each database: an enqueue wakes the relay that has the same Store
-// at once, and other relays only as outbox.Announce does.
+// at once, and other relays only as outbox.ForwardWakeups does.
 type Store struct {
 	consuming
 	pool     *pgxpool.Pool

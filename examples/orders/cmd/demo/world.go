@@ -145,7 +145,7 @@ func (w *world) openDatabase(ctx context.Context) error {
 	}
 	store := events.NewStore(w.pool)
 	w.shop = orders.NewShop(store)
-	go outbox.Announce(w.ctx, store) // of the orders that are placed in this process
+	go outbox.ForwardWakeups(w.ctx, store) // of the orders that are placed in this process
 	return nil
 }
 
