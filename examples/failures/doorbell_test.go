@@ -164,3 +164,25 @@ func TestPollingFindsEventsWhileNobodyListens(t *testing.T) {
 	}
 	w.equal("listening", relay.Stats().Listening, false)
 }
+
+func TestStoresShareNoDoorbell(t *testing.T) {
+	t.Parallel()
+	w, other := newWorld(t), newWorld(t)
+	heard := func(s *events.Store) func() bool {
+		rings, stop := s.Doorbell().Wait()
+		t.Cleanup(stop)
+		return func() bool {
+			select {
+			case <-rings:
+				return true
+			default:
+				return false
+			}
+		}
+	}
+	same, twin, elsewhere := heard(w.store), heard(events.NewStore(w.pool)), heard(other.store)
+	w.enqueue(thing("a", 1))
+	w.equal("the store that enqueued rings", same(), true)
+	w.equal("another one of the same database rings", twin(), false)
+	w.equal("that of another database rings", elsewhere(), false)
+}

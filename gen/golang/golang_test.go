@@ -139,6 +139,67 @@ func TestTheScalarsGoldenHasEveryScalar(t *testing.T) {
 	}
 }
 
+// TestWhatAConsumerEmitsChangesNoHandler holds that the first emits of a consumer breaks none of its
+// implementations.
+func TestWhatAConsumerEmitsChangesNoHandler(t *testing.T) {
+	t.Parallel()
+	const name = "events/inventory_consumer.gen.go"
+	c := cases(t)["orders"]
+	emitting := emitted(t, emit(t, "orders", c), name)
+	for _, consumer := range c.Consumers {
+		if consumer.Name == "inventory" && len(consumer.Emits) == 0 {
+			t.Fatal("inventory emits nothing")
+		}
+		consumer.Emits = nil
+	}
+	silent := emitted(t, emit(t, "orders", c), name)
+	if emitting == silent {
+		t.Fatal("what a consumer emits changes nothing at all")
+	}
+	if a, b := interfaceOf(t, emitting), interfaceOf(t, silent); a != b {
+		t.Errorf("the interface changes with what the consumer emits:\n%s\n%s", a, b)
+	}
+}
+
+// emitted returns the content of one of the files.
+func emitted(t *testing.T, files []golang.File, path string) string {
+	t.Helper()
+	for _, f := range files {
+		if f.Path == path {
+			return string(f.Content)
+		}
+	}
+	t.Fatalf("there is no %s", path)
+	return ""
+}
+
+// interfaceOf returns the declaration of a file's interface.
+func interfaceOf(t *testing.T, content string) string {
+	t.Helper()
+	_, from, found := strings.Cut(content, "Consumer interface {")
+	methods, _, closed := strings.Cut(from, "\n}")
+	if !found || !closed {
+		t.Fatalf("no interface in:\n%s", content)
+	}
+	return methods
+}
+
+func TestOnlyACatalogueWithConsumersHasAnInbox(t *testing.T) {
+	t.Parallel()
+	for name, c := range cases(t) {
+		var found bool
+		for _, f := range emit(t, name, c) {
+			found = found || strings.HasSuffix(f.Path, "/inbox.gen.go")
+			if len(c.Consumers) == 0 && bytes.Contains(f.Content, []byte("runtime/inbox")) {
+				t.Errorf("%s/%s imports the inbox", name, f.Path)
+			}
+		}
+		if found != (len(c.Consumers) > 0) {
+			t.Errorf("%s: with %d consumers, an inbox is generated: %t", name, len(c.Consumers), found)
+		}
+	}
+}
+
 func TestErrorsNameTheFile(t *testing.T) {
 	t.Parallel()
 	c := hostile()

@@ -40,6 +40,8 @@ type Store[Tx any] interface {
 // and for those that a store can do without.
 type BaseStore[Tx any] struct{}
 
+var _ interface{ mustEmbedBaseStore() } = BaseStore[any]{}
+
 func (BaseStore[Tx]) mustEmbedBaseStore() {}
 
 // Handled is for a store that cannot tell: an event in a version that the consumer does not know then

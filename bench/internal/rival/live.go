@@ -32,7 +32,7 @@ func (r Relay) Follow(ctx context.Context, db *lab.Database, ready func(), publi
 }
 
 // Elsewhere is the relay as it is in another process than the service, without the other process: it is deaf to this process's
-// enqueues, and hears only what outbox.Announce notifies of them, as a service does that runs no relay.
+// enqueues, and hears only what outbox.ForwardWakeups notifies of them, as a service does that runs no relay.
 type Elsewhere struct{ Relay }
 
 // Name implements Follower.
@@ -44,7 +44,7 @@ func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), p
 	var service sync.WaitGroup
 	defer service.Wait()
 	defer stop()
-	service.Go(func() { outbox.Announce(announcing, Store(db)) })
+	service.Go(func() { outbox.ForwardWakeups(announcing, Store(db)) })
 	unrung := &watchedStore{Store: events.NewStore(db.Pool), bell: new(storage.Doorbell)}
 	return e.follow(ctx, unrung, ready, published)
 }
