@@ -184,8 +184,9 @@ func open(t *testing.T) *shop {
 		AckWait: 2 * time.Second,
 	})
 	s.must(err)
-	relay, err := outbox.NewRelay(s.newStore, outboxnats.NewPublisher(js),
-		outbox.Config{Logger: silent()})
+	publisher, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	s.must(err)
+	relay, err := outbox.NewRelay(s.newStore, publisher, outbox.Config{Logger: silent()})
 	s.must(err)
 	s.background(relay.Run)
 	return s
