@@ -60,14 +60,14 @@ func (k *checker) nearest(s string, candidates []string) string {
 func (k *checker) add(d diag.Diagnostic) { k.list.Add(d) }
 
 func (k *checker) index() {
-	for _, t := range k.types {
+	for _, t := range k.typeDrafts {
 		k.typesByName[t.Name] = t
 		k.typeNames = append(k.typeNames, t.Name)
 	}
 	for _, s := range Scalars {
 		k.typeNames = append(k.typeNames, string(s))
 	}
-	for _, e := range k.events {
+	for _, e := range k.eventDrafts {
 		if e.valid {
 			k.eventsByName[e.TypeName()] = e
 			k.eventNames = append(k.eventNames, e.TypeName())
@@ -77,15 +77,15 @@ func (k *checker) index() {
 
 // complete fills the model from the drafts.
 func (k *checker) complete() {
-	for _, t := range k.types {
-		t.Fields = fieldsOf(t.fields)
+	for _, t := range k.typeDrafts {
+		t.Fields = fieldsOf(t.fieldDrafts)
 		k.Types = append(k.Types, t.Type)
 	}
-	for _, e := range k.events {
-		e.Fields = fieldsOf(e.fields)
+	for _, e := range k.eventDrafts {
+		e.Fields = fieldsOf(e.fieldDrafts)
 		k.Events = append(k.Events, e.Event)
 	}
-	for _, c := range k.consumers {
+	for _, c := range k.consumerDrafts {
 		k.Consumers = append(k.Consumers, c.Consumer)
 	}
 }
@@ -100,13 +100,13 @@ func fieldsOf(drafts []*fieldDraft) []*Field {
 
 // allFields calls f for every field of every struct and payload.
 func (k *checker) allFields(f func(*fieldDraft)) {
-	for _, t := range k.types {
-		for _, field := range t.fields {
+	for _, t := range k.typeDrafts {
+		for _, field := range t.fieldDrafts {
 			f(field)
 		}
 	}
-	for _, e := range k.events {
-		for _, field := range e.fields {
+	for _, e := range k.eventDrafts {
+		for _, field := range e.fieldDrafts {
 			f(field)
 		}
 	}
@@ -171,7 +171,7 @@ func (k *checker) unknownType(x *typeExpr) {
 
 // enums checks that the values of every enum can be told apart.
 func (k *checker) enums() {
-	for _, t := range k.types {
+	for _, t := range k.typeDrafts {
 		if t.Enum == nil {
 			continue
 		}
@@ -197,10 +197,10 @@ func (k *checker) enums() {
 
 // topics gives every event its topic.
 func (k *checker) topics() {
-	for _, e := range k.events {
+	for _, e := range k.eventDrafts {
 		switch {
-		case e.topic.said():
-			e.Topic = e.topic.text
+		case e.topicWord.isSet():
+			e.Topic = e.topicWord.text
 		case k.defaultTopic != "":
 			e.Topic = k.defaultTopic
 		case e.valid:
@@ -213,7 +213,7 @@ func (k *checker) topics() {
 // versions checks that those of one event follow one another. They need not begin at 1: old ones are retired.
 func (k *checker) versions() {
 	latest := map[string]*eventDraft{}
-	sorted := slices.Clone(k.events)
+	sorted := slices.Clone(k.eventDrafts)
 	slices.SortStableFunc(sorted, func(a, b *eventDraft) int { return a.Version - b.Version })
 	for _, e := range sorted {
 		if !e.valid {

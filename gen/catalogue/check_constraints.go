@@ -42,7 +42,7 @@ func (k *checker) constraints() {
 			return
 		}
 		said := map[string]constraintDraft{}
-		for _, c := range f.constraints {
+		for _, c := range f.constraintDrafts {
 			if k.constraint(f, c) {
 				said[c.name] = c
 			}
@@ -86,9 +86,9 @@ func (k *checker) count(c constraintDraft, into **int) bool {
 	if strings.HasPrefix(c.name, "max") {
 		lowest = 1
 	}
-	n, err := strconv.ParseInt(c.number, 10, 32)
+	n, err := strconv.ParseInt(c.text, 10, 32)
 	if err != nil || n < int64(lowest) {
-		k.add(diag.New(diag.ConstraintRange, c.pos, "%s is from %d to %d, not %s", c.name, lowest, math.MaxInt32, c.number))
+		k.add(diag.New(diag.ConstraintRange, c.pos, "%s is from %d to %d, not %s", c.name, lowest, math.MaxInt32, c.text))
 		return false
 	}
 	value := int(n)
@@ -100,13 +100,13 @@ func (k *checker) count(c constraintDraft, into **int) bool {
 func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
 	literal, help := "", ""
 	if s == Float64 {
-		literal, help = floatLimit(c.number)
+		literal, help = floatLimit(c.text)
 	} else {
-		literal, help = integerLimit(c.number, map[Scalar]int{Int32: 32, Int64: 64}[s])
+		literal, help = integerLimit(c.text, map[Scalar]int{Int32: 32, Int64: 64}[s])
 	}
 	if help != "" {
 		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name,
-			c.number, s).WithHelp("%s", help))
+			c.text, s).WithHelp("%s", help))
 		return false
 	}
 	*into = &literal
@@ -154,13 +154,13 @@ func isNumberOf(text string, x float64, shortest string) bool {
 }
 
 func (k *checker) pattern(c constraintDraft, into *string) bool {
-	if _, err := regexp.Compile(c.number); err != nil {
+	if _, err := regexp.Compile(c.text); err != nil {
 		reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 		k.add(diag.New(diag.ConstraintPattern, c.pos, "this is not a regular expression: %s", reason).
 			WithHelp("the syntax is RE2's: https://github.com/google/re2/wiki/Syntax"))
 		return false
 	}
-	*into = c.number
+	*into = c.text
 	return true
 }
 
@@ -168,10 +168,10 @@ func (k *checker) pattern(c constraintDraft, into *string) bool {
 func (k *checker) constraintPair(said map[string]constraintDraft, lower, upper string) {
 	low, ok := said[lower]
 	high, ok2 := said[upper]
-	if !ok || !ok2 || compareNumbers(low.number, high.number) <= 0 {
+	if !ok || !ok2 || compareNumbers(low.text, high.text) <= 0 {
 		return
 	}
-	k.add(diag.New(diag.ConstraintRange, high.pos, "%s %s is below %s %s: no value fits", upper, high.number, lower, low.number).
+	k.add(diag.New(diag.ConstraintRange, high.pos, "%s %s is below %s %s: no value fits", upper, high.text, lower, low.text).
 		WithRelated(low.pos, "%s", lower))
 }
 

@@ -10,11 +10,11 @@ import (
 // fieldNames checks that the fields of a struct differ in Go and in JSON.
 func (k *checker) fieldNames() {
 	personal := k.personalTypes()
-	for _, t := range k.types {
-		k.structNames(t.fields, personal[t.Type])
+	for _, t := range k.typeDrafts {
+		k.structNames(t.fieldDrafts, personal[t.Type])
 	}
-	for _, e := range k.events {
-		k.structNames(e.fields, holdsPersonal(e.fields, personal))
+	for _, e := range k.eventDrafts {
+		k.structNames(e.fieldDrafts, holdsPersonal(e.fieldDrafts, personal))
 	}
 }
 
@@ -25,8 +25,8 @@ func (k *checker) structNames(fields []*fieldDraft, personal bool) {
 			continue
 		}
 		pos, what := f.Pos, "field "+f.Name
-		if f.goName.said() {
-			pos = f.goName.pos
+		if f.goNameWord.isSet() {
+			pos = f.goNameWord.pos
 		}
 		switch {
 		case slices.Contains(methodNames, f.GoName):
@@ -39,8 +39,8 @@ func (k *checker) structNames(fields []*fieldDraft, personal bool) {
 			k.claimName(goNames, f.GoName, f.GoName, what, "give one of them a go_name", pos)
 		}
 		pos = f.Pos
-		if f.jsonName.said() {
-			pos = f.jsonName.pos
+		if f.jsonNameWord.isSet() {
+			pos = f.jsonNameWord.pos
 		}
 		k.claimName(jsonNames, strings.ToLower(f.JSONName), f.JSONName, what, "give one of them another json_name", pos)
 	}
@@ -51,8 +51,8 @@ func (k *checker) personalTypes() map[*Type]bool {
 	personal := map[*Type]bool{}
 	for changed := true; changed; {
 		changed = false
-		for _, t := range k.types {
-			if !personal[t.Type] && holdsPersonal(t.fields, personal) {
+		for _, t := range k.typeDrafts {
+			if !personal[t.Type] && holdsPersonal(t.fieldDrafts, personal) {
 				personal[t.Type], changed = true, true
 			}
 		}

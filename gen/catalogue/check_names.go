@@ -70,7 +70,7 @@ func (k *checker) packageNames() {
 			k.claimName(s, name, name, what, help, pos)
 		}
 	}
-	for _, t := range k.types {
+	for _, t := range k.typeDrafts {
 		if !t.valid {
 			continue
 		}
@@ -84,12 +84,12 @@ func (k *checker) packageNames() {
 			}
 		}
 	}
-	for _, e := range k.events {
+	for _, e := range k.eventDrafts {
 		if e.valid {
 			claimAll(eventNames, e.GoName, "event "+e.TypeName(), "rename one of them", e.Pos)
 		}
 	}
-	for _, c := range k.consumers {
+	for _, c := range k.consumerDrafts {
 		if c.valid {
 			claimAll(consumerNames, c.GoName, "consumer "+c.Name, "rename one of them", c.Pos)
 		}
@@ -109,12 +109,12 @@ func isDuplicate(values []EnumValue, v EnumValue) bool {
 // fileNames checks that every generated file has a name of its own.
 func (k *checker) fileNames() {
 	s := newScope("the directory of generated files")
-	for _, e := range k.events {
+	for _, e := range k.eventDrafts {
 		if e.valid {
 			k.claimName(s, e.FileName, e.FileName, "event "+e.TypeName(), "rename one of them", e.Pos)
 		}
 	}
-	for _, c := range k.consumers {
+	for _, c := range k.consumerDrafts {
 		if c.valid {
 			k.claimName(s, c.FileName, c.FileName, "consumer "+c.Name, "rename one of them", c.Pos)
 		}

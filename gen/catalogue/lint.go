@@ -25,14 +25,14 @@ type linter struct {
 }
 
 func (l *linter) empty() {
-	if len(l.events) == 0 {
+	if len(l.eventDrafts) == 0 {
 		l.list.Add(diag.New(diag.LintCatalogueEmpty, l.pos, "the catalogue has no events").
 			WithHelp("add one under events, such as order.placed@1"))
 	}
 }
 
 func (l *linter) docs() {
-	for _, e := range l.events {
+	for _, e := range l.eventDrafts {
 		if e.Doc == "" {
 			l.list.Add(diag.New(diag.LintEventDoc, e.Pos, "%s has no doc", e.TypeName()).
 				WithHelp("say what has happened, for those who handle it"))
@@ -56,7 +56,7 @@ var irregular = func() map[string]bool {
 
 // tense looks for a past participle among the words after the noun.
 func (l *linter) tense() {
-	for _, e := range l.events {
+	for _, e := range l.eventDrafts {
 		last := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
 		past := func(word string) bool { return strings.HasSuffix(word, "ed") && len(word) > 3 || irregular[word] }
 		if !slices.ContainsFunc(strings.Split(last, "_"), past) {
@@ -68,12 +68,12 @@ func (l *linter) tense() {
 
 // unhandled says nothing of a catalogue without consumers: its consumers are elsewhere.
 func (l *linter) unhandled() {
-	if len(l.consumers) == 0 {
+	if len(l.consumerDrafts) == 0 {
 		return
 	}
-	for _, e := range l.events {
+	for _, e := range l.eventDrafts {
 		handles := func(c *consumerDraft) bool { return slices.Contains(c.Handles, e.Event) }
-		if !slices.ContainsFunc(l.consumers, handles) {
+		if !slices.ContainsFunc(l.consumerDrafts, handles) {
 			l.list.Add(diag.New(diag.LintEventUnhandled, e.Pos, "no consumer of this catalogue handles %s", e.TypeName()))
 		}
 	}
@@ -92,13 +92,13 @@ func (l *linter) money() {
 				WithHelp("use decimal, or int64 in the smallest unit"))
 		}
 	}
-	for _, t := range l.types {
-		for _, f := range t.fields {
+	for _, t := range l.typeDrafts {
+		for _, f := range t.fieldDrafts {
 			check(f)
 		}
 	}
-	for _, e := range l.events {
-		for _, f := range e.fields {
+	for _, e := range l.eventDrafts {
+		for _, f := range e.fieldDrafts {
 			check(f)
 		}
 	}
@@ -123,10 +123,10 @@ func (l *linter) unused() {
 			}
 		}
 	}
-	for _, e := range l.events {
+	for _, e := range l.eventDrafts {
 		use(e.Fields)
 	}
-	for _, t := range l.types {
+	for _, t := range l.typeDrafts {
 		if !used[t.Type] {
 			l.list.Add(diag.New(diag.LintTypeUnused, t.Pos, "no event uses type %s", t.Name).WithHelp("remove it, or use it"))
 		}
