@@ -150,3 +150,17 @@ func TestTheGoldensSayAllThatCanBeSaidOfEvents(t *testing.T) {
 		}
 	}
 }
+
+// An engine that is supported by now is not refused as well.
+func TestEveryChoiceIsOfferedOnce(t *testing.T) {
+	t.Parallel()
+	for _, choices := range [][]choice{engines, migrationFormats} {
+		seen := map[string]bool{}
+		for _, c := range choices {
+			if seen[c.value] {
+				t.Errorf("%s stands twice in %v", c.value, choices)
+			}
+			seen[c.value] = true
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/dialect"
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
@@ -30,6 +31,7 @@ var catalogueTable = table[draft]{what: "a catalogue", keys: []key[draft]{
 	{"database", kindMapping, true, "the database that the outbox lives in", func(d *decoder, p source.Pair, c *draft) {
 		c.Database.Pos = p.Key.Pos
 		databaseTable.decode(d, p.Value, p.Key.Pos, &c.Database)
+		d.databaseNames(c.Database)
 	}},
 	{"migrations", kindMapping, false, "where migrations go, and for which tool", func(d *decoder, p source.Pair, c *draft) {
 		c.Migrations.Pos = p.Key.Pos
@@ -62,17 +64,16 @@ var databaseTable = table[Database]{what: "database", keys: []key[Database]{
 	{"engine", kindText, true, "the database's kind: postgresql", func(d *decoder, p source.Pair, b *Database) {
 		d.choose(p, engines, &b.Engine)
 	}},
-	{"schema", kindText, false, "the schema of the tables; without it, the connection's own", func(d *decoder, p source.Pair, b *Database) {
-		b.SchemaPos = p.Value.Pos
-		d.schema(p.Value, &b.Schema)
+	{"schema", kindText, false, "the schema of the tables; without it, the connection's own", func(_ *decoder, p source.Pair, b *Database) {
+		b.Schema, b.SchemaPos = p.Value.Text, p.Value.Pos
 	}},
-	{"prefix", kindOptionalText, false, "what stands before every table's name", func(d *decoder, p source.Pair, b *Database) {
-		b.PrefixPos = p.Value.Pos
-		d.prefix(p.Value, &b.Prefix)
+	{"prefix", kindOptionalText, false, "what stands before every table's name", func(_ *decoder, p source.Pair, b *Database) {
+		b.Prefix, b.PrefixPos = p.Value.Text, p.Value.Pos
 	}},
 }}
 
-var engines = []choice{{value: "postgresql"}, {"mysql", true}, {"sqlite", true}}
+// engines are those that have a dialect, and those that will.
+var engines = append(offered(dialect.Engines()), choice{"mysql", true}, choice{"sqlite", true})
 
 var migrationsTable = table[Migrations]{what: "migrations", keys: []key[Migrations]{
 	{"dir", kindText, true, "the directory of the migrations, relative to the catalogue", func(d *decoder, p source.Pair, m *Migrations) {

@@ -11,16 +11,15 @@ import (
 	"strings"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/dialect"
 	"github.com/outboxgen/outboxgen/gen/gomod"
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-// Limits on names, in bytes. A prefix leaves 32 of PostgreSQL's 63 bytes to the rest of a table's or index's name.
+// Limits on names, in bytes.
 const (
-	maxName       = 100
-	maxTopic      = 255
-	maxIdentifier = 63
-	maxPrefix     = 31
+	maxName  = 100
+	maxTopic = 255
 )
 
 var (
@@ -245,47 +244,44 @@ func (d *decoder) topic(v *source.Node) {
 	d.add(diag.New(diag.TopicName, v.Pos, "%q is not a topic that every broker takes", v.Text).WithHelp("%s", help))
 }
 
-func (d *decoder) schema(v *source.Node, into *string) {
-	help := ""
-	switch name := v.Text; {
-	case !sqlPattern.MatchString(name):
-		help = "use lower-case letters, digits and _"
-	case len(name) > maxIdentifier:
-		help = "at most " + strconv.Itoa(maxIdentifier) + " characters"
-	case strings.HasPrefix(name, "pg_") || name == "information_schema":
-		help = "PostgreSQL keeps it for itself; call it messaging, for example"
-	case reservedSQL[name]:
-		help = "it is a keyword of SQL; call it messaging, for example"
-	default:
-		*into = name
-		return
+// databaseNames checks the names of schema and tables. What a database asks of them is not known as
+// long as the engine is not.
+func (d *decoder) databaseNames(db Database) {
+	engine := dialect.Of(db.Engine)
+	if db.SchemaPos.Line != 0 {
+		if help := schemaHelp(db.Schema, engine); help != "" {
+			d.add(diag.New(diag.DatabaseName, db.SchemaPos, "%q cannot be a schema", db.Schema).
+				WithHelp("%s", help))
+		}
 	}
-	d.add(diag.New(diag.DatabaseName, v.Pos, "%q cannot be a schema", v.Text).WithHelp("%s", help))
+	switch prefix := db.Prefix; {
+	case prefix != "" && !sqlPattern.MatchString(prefix):
+		d.add(diag.New(diag.DatabaseName, db.PrefixPos, "%q cannot be a prefix", prefix).
+			WithHelp(sqlHelp))
+	case engine != nil && len(prefix) > engine.MaxPrefix:
+		d.add(diag.New(diag.DatabaseName, db.PrefixPos,
+			"the prefix has %d characters, and %d are the limit", len(prefix), engine.MaxPrefix).
+			WithHelp("a name in %s has at most %d bytes, and those of indexes and partitions "+
+				"need the rest", engine.Name, engine.MaxIdentifier))
+	}
 }
 
-func (d *decoder) prefix(v *source.Node, into *string) {
+const sqlHelp = "use lower-case letters, digits and _"
+
+// schemaHelp says what to write instead of a name that cannot be a schema's, or "" if it can.
+func schemaHelp(name string, engine *dialect.Dialect) string {
 	switch {
-	case v.Text != "" && !sqlPattern.MatchString(v.Text):
-		d.add(diag.New(diag.DatabaseName, v.Pos, "%q cannot be a prefix", v.Text).WithHelp("use lower-case letters, digits and _"))
-	case len(v.Text) > maxPrefix:
-		d.add(diag.New(diag.DatabaseName, v.Pos, "the prefix has %d characters, and %d are the limit", len(v.Text), maxPrefix).
-			WithHelp("PostgreSQL cuts names after %d bytes, and those of indexes and partitions need the rest", maxIdentifier))
+	case !sqlPattern.MatchString(name):
+		return sqlHelp
+	case engine == nil:
+		return ""
+	case len(name) > engine.MaxIdentifier:
+		return fmt.Sprintf("at most %d characters", engine.MaxIdentifier)
+	case engine.IsSystem(name):
+		return engine.Name + " keeps it for itself; call it messaging, for example"
+	case engine.Reserved[name]:
+		return "it is a keyword of SQL; call it messaging, for example"
 	default:
-		*into = v.Text
+		return ""
 	}
 }
-
-// reservedSQL are the words that PostgreSQL takes as a schema's name in quotes only.
-var reservedSQL = func() map[string]bool {
-	m := map[string]bool{}
-	for _, word := range strings.Fields(`all analyse analyze and any array as asc asymmetric authorization binary both case cast check
-		collate collation column concurrently constraint create cross current_catalog current_date current_role current_schema
-		current_time current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign
-		freeze from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit
-		localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references
-		returning right select session_user similar some symmetric system_user table tablesample then to trailing true union
-		unique user using variadic verbose when where window with`) {
-		m[word] = true
-	}
-	return m
-}()

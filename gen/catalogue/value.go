@@ -112,6 +112,15 @@ func (d *decoder) choose(p source.Pair, choices []choice, into *string) {
 	d.add(x.WithHelp("it can be %s", offeredNames(choices)))
 }
 
+// offered makes choices of values that can be chosen today.
+func offered(values []string) []choice {
+	var choices []choice
+	for _, v := range values {
+		choices = append(choices, choice{value: v})
+	}
+	return choices
+}
+
 func choiceNames(choices []choice) []string {
 	var names []string
 	for _, c := range choices {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 	"github.com/outboxgen/outboxgen/gen/catalogue"
+	"github.com/outboxgen/outboxgen/gen/dialect"
 )
 
 // File is a generated file.
@@ -23,11 +24,13 @@ type File struct {
 // Emit returns the Go files of a catalogue, in an order that is always the same. importPath is that of the package they form; the
 // package that sqlc makes of the queries is outboxdb below it.
 func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
-	if c.Database.Engine != "postgresql" {
-		return nil, fmt.Errorf("golang: there is no store for engine %q", c.Database.Engine)
+	engine := dialect.Of(c.Database.Engine)
+	if engine == nil {
+		return nil, fmt.Errorf("golang: there is no dialect of engine %q", c.Database.Engine)
 	}
 	g := &generator{
 		catalogue:  c,
+		dialect:    engine,
 		importPath: importPath,
 		personal:   personalTypes(c.Types),
 		patterns:   namePatterns(c),
@@ -65,6 +68,7 @@ func (g *generator) renderAll(sources []source) ([]File, error) {
 // generator is what the constructs share.
 type generator struct {
 	catalogue  *catalogue.Catalogue
+	dialect    *dialect.Dialect
 	importPath string
 	personal   map[*catalogue.Type]bool
 	patterns   map[*catalogue.Field]string // the variables' names
