@@ -146,18 +146,9 @@ func (k *checker) resolve(x *typeExpr) *Ref {
 	return ref
 }
 
-// otherNames are what people call the built-in types elsewhere.
-var otherNames = map[string]Scalar{
-	"int": Int64, "integer": Int64, "long": Int64, "bigint": Int64, "uint64": Int64, "uint32": Int64, "int16": Int32,
-	"float": Float64, "double": Float64, "number": Decimal, "numeric": Decimal, "money": Decimal,
-	"boolean": Bool, "text": String, "str": String, "varchar": String,
-	"datetime": Timestamp, "time": Timestamp, "timestamptz": Timestamp, "interval": Duration,
-	"blob": Bytes, "bytea": Bytes, "object": JSON, "any": JSON, "jsonb": JSON, "guid": UUID,
-}
-
 func (k *checker) unknownType(x *typeExpr) {
 	d := diag.New(diag.TypeUnknown, x.pos, "unknown type %q", x.name)
-	near, other := k.nearest(x.name, k.typeNames), otherNames[strings.ToLower(x.name)]
+	near, other := k.nearest(x.name, k.typeNames), scalarCalled(x.name)
 	switch {
 	case other != "" && !strings.EqualFold(near, x.name):
 		d = d.WithHelp("did you mean %q?", other)

@@ -11,29 +11,28 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// constraintRules say which types a constraint fits.
-var constraintRules = map[string]struct {
-	fits func(Ref) bool
-	what string
-}{
-	"min_length": {isStringOrBytes, "string and bytes"},
-	"max_length": {isStringOrBytes, "string and bytes"},
-	"pattern":    {func(r Ref) bool { return r.Kind == KindScalar && r.Scalar == String }, "string"},
-	"min":        {isNumeric, "int32, int64 and float64"},
-	"max":        {isNumeric, "int32, int64 and float64"},
-	"min_items":  {isCollection, "lists and maps"},
-	"max_items":  {isCollection, "lists and maps"},
+// takes reports whether a constraint fits a type.
+func (r Ref) takes(constraint string) bool {
+	switch r.Kind {
+	case KindList, KindMap:
+		return constraint == "min_items" || constraint == "max_items"
+	default:
+		return r.Scalar.Takes(constraint)
+	}
 }
 
-func isStringOrBytes(r Ref) bool {
-	return r.Kind == KindScalar && (r.Scalar == String || r.Scalar == Bytes)
+// takers names the types that a constraint fits.
+func takers(constraint string) string {
+	names := scalarsThat(func(s Scalar) bool { return s.Takes(constraint) })
+	if len(names) == 0 {
+		return "lists and maps"
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
-
-func isNumeric(r Ref) bool {
-	return r.Kind == KindScalar && (r.Scalar == Int32 || r.Scalar == Int64 || r.Scalar == Float64)
-}
-
-func isCollection(r Ref) bool { return r.Kind == KindList || r.Kind == KindMap }
 
 // constraints checks that every field's constraints fit its type and one another.
 func (k *checker) constraints() {
@@ -55,10 +54,9 @@ func (k *checker) constraints() {
 
 // constraint checks one constraint and puts it into the field.
 func (k *checker) constraint(f *fieldDraft, c constraintDraft) bool {
-	rule := constraintRules[c.name]
-	if !rule.fits(f.Type) {
+	if !f.Type.takes(c.name) {
 		k.add(diag.New(diag.ConstraintType, c.keyPos, "%s does not fit type %s", c.name, f.Type).
-			WithHelp("it is for %s", rule.what))
+			WithHelp("it is for %s", takers(c.name)))
 		return false
 	}
 	into := &f.Constraints
@@ -98,12 +96,7 @@ func (k *checker) count(c constraintDraft, into **int) bool {
 
 // number reads a limit on a number of the given type, as a Go literal.
 func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
-	literal, help := "", ""
-	if s == Float64 {
-		literal, help = floatLimit(c.text)
-	} else {
-		literal, help = integerLimit(c.text, map[Scalar]int{Int32: 32, Int64: 64}[s])
-	}
+	literal, help := s.row().limit(c.text)
 	if help != "" {
 		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name,
 			c.text, s).WithHelp("%s", help))
@@ -113,17 +106,20 @@ func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
 	return true
 }
 
-// integerLimit returns a whole number of so many bits as a literal, or says why it is none.
-func integerLimit(text string, bits int) (literal, help string) {
-	n, err := strconv.ParseInt(text, 10, bits)
-	switch {
-	case err == nil:
-		return strconv.FormatInt(n, 10), ""
-	case !integerPattern.MatchString(text):
-		return "", "write it without a fraction and an exponent"
-	default:
-		most := int64(1)<<(bits-1) - 1
-		return "", fmt.Sprintf("it is from %d to %d: remove the key for no limit", -most-1, most)
+// integerLimit returns a function that makes a literal of a whole number of so many bits, or says
+// how to mend it.
+func integerLimit(bits int) func(text string) (literal, help string) {
+	return func(text string) (literal, help string) {
+		n, err := strconv.ParseInt(text, 10, bits)
+		switch {
+		case err == nil:
+			return strconv.FormatInt(n, 10), ""
+		case !integerPattern.MatchString(text):
+			return "", "write it without a fraction and an exponent"
+		default:
+			most := int64(1)<<(bits-1) - 1
+			return "", fmt.Sprintf("it is from %d to %d: remove the key for no limit", -most-1, most)
+		}
 	}
 }
 

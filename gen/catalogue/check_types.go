@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
@@ -45,9 +44,6 @@ func (k *checker) reportCircle(circle []arrow[*fieldDraft]) {
 	}
 	k.add(d)
 }
-
-// keyTypes are the scalars that an event's key can be: those with one text per value.
-var keyTypes = []Scalar{String, UUID, Int32, Int64, Date}
 
 // keys resolves every event's key to the path of fields that leads to it.
 func (k *checker) keys() {
@@ -123,23 +119,15 @@ func (k *checker) keyElement(e *eventDraft, f *fieldDraft, last bool) bool {
 	case last && isStruct:
 		k.add(report(diag.EventKeyType, "key %q is a struct", e.keyWord.text).
 			WithHelp("choose one of its fields: %s.…", e.keyWord.text))
-	case last && (f.Type.Kind != KindScalar || !slices.Contains(keyTypes, f.Type.Scalar)):
+	case last && !f.Type.Scalar.IsKey():
 		k.add(report(diag.EventKeyType, "a key cannot be of type %s", f.Type).
-			WithHelp("it can be %s", keyTypeNames()))
+			WithHelp("it can be %s", strings.Join(scalarsThat(Scalar.IsKey), ", ")))
 	case !last && !isStruct:
 		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name, e.keyWord.text, f.Type))
 	default:
 		return true
 	}
 	return false
-}
-
-func keyTypeNames() string {
-	var names []string
-	for _, s := range keyTypes {
-		names = append(names, string(s))
-	}
-	return strings.Join(names, ", ")
 }
 
 // subscriptions resolves the events that consumers handle and emit.

@@ -91,9 +91,9 @@ type Field struct {
 
 // Constraints limit a field's value. A nil pointer is no limit. They have been checked to fit the field's type.
 type Constraints struct {
-	MinLength, MaxLength *int    // string, in characters; bytes, in bytes
-	Pattern              string  // string; RE2, unanchored
-	Min, Max             *string // int32, int64, float64: the number as a Go literal
+	MinLength, MaxLength *int    // in characters; of bytes, in bytes
+	Pattern              string  // RE2, unanchored
+	Min, Max             *string // the number as a Go literal
 	MinItems, MaxItems   *int    // lists and maps
 }
 
@@ -109,28 +109,6 @@ const (
 	KindNamed              // Ref.Named
 	KindList               // of Ref.Elem
 	KindMap                // from string to Ref.Elem
-)
-
-// Scalar is a built-in type, by its name in the catalogue.
-type Scalar string
-
-// Scalars are all of them, in the order of the documentation.
-var Scalars = []Scalar{Bool, String, Int32, Int64, Float64, Decimal, UUID, Timestamp, Date, Duration, Bytes, JSON}
-
-// The scalar types.
-const (
-	Bool      Scalar = "bool"
-	String    Scalar = "string"
-	Int32     Scalar = "int32"
-	Int64     Scalar = "int64"
-	Float64   Scalar = "float64"
-	Decimal   Scalar = "decimal"
-	UUID      Scalar = "uuid"
-	Timestamp Scalar = "timestamp"
-	Date      Scalar = "date"
-	Duration  Scalar = "duration"
-	Bytes     Scalar = "bytes"
-	JSON      Scalar = "json"
 )
 
 // Ref is the type of a field, of a list's elements or of a map's values.

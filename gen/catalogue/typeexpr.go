@@ -1,14 +1,11 @@
 package catalogue
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
 	"github.com/outboxgen/outboxgen/gen/source"
 )
-
-func isScalarName(name string) bool { return slices.Contains(Scalars, Scalar(name)) }
 
 const typeForms = "a type is T, T?, [T] or {string: T}"
 

@@ -7,34 +7,6 @@ import (
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// scalars are the Go types of the catalogue's. This is the place to add one; runtime/payload has its JSON.
-var scalars = map[catalogue.Scalar]func() *jen.Statement{
-	catalogue.Bool:      jen.Bool,
-	catalogue.String:    jen.String,
-	catalogue.Int32:     jen.Int32,
-	catalogue.Int64:     jen.Int64,
-	catalogue.Float64:   jen.Float64,
-	catalogue.Decimal:   func() *jen.Statement { return payload("Decimal") },
-	catalogue.UUID:      func() *jen.Statement { return uuid("UUID") },
-	catalogue.Timestamp: func() *jen.Statement { return jen.Qual("time", "Time") },
-	catalogue.Date:      func() *jen.Statement { return payload("Date") },
-	catalogue.Duration:  func() *jen.Statement { return jen.Qual("time", "Duration") },
-	catalogue.Bytes:     func() *jen.Statement { return jen.Index().Byte() },
-	catalogue.JSON:      func() *jen.Statement { return jen.Qual("encoding/json", "RawMessage") },
-}
-
-// hasNil says whether a type has a nil of its own, so that it needs no pointer to be absent.
-func hasNil(r catalogue.Ref) bool {
-	switch r.Kind {
-	case catalogue.KindList, catalogue.KindMap:
-		return true
-	case catalogue.KindScalar:
-		return r.Scalar == catalogue.Bytes || r.Scalar == catalogue.JSON
-	default:
-		return false
-	}
-}
-
 // isPointer says whether a field is a pointer in Go.
 func isPointer(r catalogue.Ref) bool { return r.Optional && !hasNil(r) }
 
@@ -71,7 +43,7 @@ func bareType(r catalogue.Ref) *jen.Statement {
 	case catalogue.KindMap:
 		return jen.Map(jen.String()).Add(elementType(*r.Elem))
 	default:
-		return scalars[r.Scalar]()
+		return scalars[r.Scalar].goType()
 	}
 }
 

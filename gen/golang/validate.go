@@ -132,11 +132,7 @@ func (g *generator) checks(receiver string, f *catalogue.Field) ([]jen.Code, err
 		add("Items", jen.Len(selector(receiver, f.GoName)), least(c.MinItems), most(c.MaxItems))
 	}
 	if c.MinLength != nil || c.MaxLength != nil {
-		if f.Type.Scalar == catalogue.Bytes {
-			add("Size", selector(receiver, f.GoName), least(c.MinLength), most(c.MaxLength))
-		} else {
-			add("Length", pointer(receiver, f), least(c.MinLength), most(c.MaxLength))
-		}
+		add(scalars[f.Type.Scalar].length, pointer(receiver, f), least(c.MinLength), most(c.MaxLength))
 	}
 	if c.Pattern != "" {
 		add("Pattern", pointer(receiver, f), jen.Id(g.patterns[f]))
@@ -168,11 +164,11 @@ func limit(n *int, none int) jen.Code {
 	return jen.Lit(*n)
 }
 
-// pointer makes a field's address, or the field where it is a pointer:
+// pointer makes a field's address, or the field itself if it can be nil:
 //
 //	&e.Email
 func pointer(receiver string, f *catalogue.Field) jen.Code {
-	if isPointer(f.Type) {
+	if isPointer(f.Type) || hasNil(f.Type) {
 		return selector(receiver, f.GoName)
 	}
 	return jen.Op("&").Add(selector(receiver, f.GoName))
