@@ -30,6 +30,7 @@ var checks = []func(*checker){
 	(*checker).versions,
 	(*checker).keys,
 	(*checker).subscriptions,
+	(*checker).personal,
 	(*checker).fieldNames,
 	(*checker).packageNames,
 	(*checker).fileNames,

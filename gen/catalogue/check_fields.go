@@ -9,12 +9,11 @@ import (
 
 // fieldNames checks that the fields of a struct differ in Go and in JSON.
 func (k *checker) fieldNames() {
-	personal := k.personalTypes()
 	for _, t := range k.typeDrafts {
-		k.structNames(t.fieldDrafts, personal[t.Type])
+		k.structNames(t.fieldDrafts, t.Personal)
 	}
 	for _, e := range k.eventDrafts {
-		k.structNames(e.fieldDrafts, holdsPersonal(e.fieldDrafts, personal))
+		k.structNames(e.fieldDrafts, e.Personal)
 	}
 }
 
@@ -46,20 +45,25 @@ func (k *checker) structNames(fields []*fieldDraft, personal bool) {
 	}
 }
 
-// personalTypes returns the types that hold personal data, be it in what they contain.
-func (k *checker) personalTypes() map[*Type]bool {
-	personal := map[*Type]bool{}
+// personal finds the types and events that hold personal data, be it in what they contain.
+func (k *checker) personal() {
 	for changed := true; changed; {
 		changed = false
 		for _, t := range k.typeDrafts {
-			if !personal[t.Type] && holdsPersonal(t.fieldDrafts, personal) {
-				personal[t.Type], changed = true, true
+			if !t.Personal && anyPersonal(t.fieldDrafts) {
+				t.Personal, changed = true, true
 			}
 		}
 	}
-	return personal
+	for _, e := range k.eventDrafts {
+		e.Personal = anyPersonal(e.fieldDrafts)
+	}
 }
 
-func holdsPersonal(fields []*fieldDraft, personal map[*Type]bool) bool {
-	return slices.ContainsFunc(fields, func(f *fieldDraft) bool { return f.PII || personal[innermost(f.Type).Named] })
+// anyPersonal reports whether a field is personal data, or of a type that is known to hold some.
+func anyPersonal(fields []*fieldDraft) bool {
+	return slices.ContainsFunc(fields, func(f *fieldDraft) bool {
+		t := innermost(f.Type).Named
+		return f.PII || t != nil && t.Personal
+	})
 }

@@ -60,7 +60,9 @@ type Type struct {
 	Doc    string
 	Fields []*Field
 	Enum   *Enum
-	Pos    diag.Pos
+	// Personal says that a value may hold personal data, in its fields or in what they contain.
+	Personal bool
+	Pos      diag.Pos
 }
 
 // Enum is a type with a list of values.
@@ -147,6 +149,7 @@ type Event struct {
 	Topic      string
 	Key        []*Field // the path from the payload to the ordering key; empty without a key
 	Fields     []*Field
+	Personal   bool   // the payload may hold personal data, in its fields or in what they contain
 	Deprecated string // what to use instead, or ""
 	GoName     string // OrderPlacedV1
 	FileName   string // order_placed_v1.gen.go

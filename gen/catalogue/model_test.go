@@ -166,3 +166,35 @@ func TestParseOfAFileWithCRLFAndAByteOrderMark(t *testing.T) {
 		t.Errorf("%v\nmodels differ (-LF +CRLF):\n%s", list, diff)
 	}
 }
+
+// What holds personal data is decided once, for the emitters and for the rules alike.
+func TestTheModelKnowsWhatIsPersonal(t *testing.T) {
+	t.Parallel()
+	c, list := catalogue.Parse("outbox.yaml", []byte(preamble+`types:
+  Late: {fields: {basket: "{string: [Address?]}"}}
+  Address: {fields: {street: {type: string, pii: true}, before: "Address?"}}
+  Chain: {fields: {next: "Chain?", colour: Colour}}
+  Colour: {enum: [red]}
+events:
+  own.told@1: {doc: d, payload: {email: {type: "string?", pii: true}}}
+  nested.told@1: {doc: d, payload: {late: "Late?"}}
+  nothing.told@1: {doc: d, payload: {chain: Chain}}
+`))
+	if c == nil {
+		t.Fatal(list)
+	}
+	got := map[string]bool{}
+	for _, x := range c.Types {
+		got[x.Name] = x.Personal
+	}
+	for _, e := range c.Events {
+		got[e.TypeName()] = e.Personal
+	}
+	want := map[string]bool{
+		"Late": true, "Address": true, "Chain": false, "Colour": false,
+		"own.told@1": true, "nested.told@1": true, "nothing.told@1": false,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is personal differs (-want +got):\n%s", diff)
+	}
+}

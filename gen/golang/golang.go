@@ -32,7 +32,6 @@ func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 		catalogue:  c,
 		dialect:    engine,
 		importPath: importPath,
-		personal:   personalTypes(c.Types),
 		patterns:   namePatterns(c),
 	}
 	files, err := g.renderAll(g.sources())
@@ -70,7 +69,6 @@ type generator struct {
 	catalogue  *catalogue.Catalogue
 	dialect    *dialect.Dialect
 	importPath string
-	personal   map[*catalogue.Type]bool
 	patterns   map[*catalogue.Field]string // the variables' names
 }
 

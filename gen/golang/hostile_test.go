@@ -116,7 +116,7 @@ func hostile() *catalogue.Catalogue {
 	other := field // of a struct of its own
 	kind := &catalogue.Field{Name: "kind", GoName: "Kind", JSONName: "kind", Type: catalogue.Ref{Kind: catalogue.KindNamed, Named: enum}}
 	event := &catalogue.Event{
-		Name: "thing.done", Version: 1, Doc: doc, Topic: text, Deprecated: deprecated,
+		Name: "thing.done", Version: 1, Doc: doc, Topic: text, Deprecated: deprecated, Personal: true,
 		Fields: []*catalogue.Field{kind, &field},
 		GoName: "ThingDoneV1", FileName: "thing_done_v1.gen.go",
 	}
@@ -126,7 +126,7 @@ func hostile() *catalogue.Catalogue {
 		Database: catalogue.Database{Engine: "postgresql", Schema: "we`ird\"", Prefix: "a'b_"},
 		Relay:    catalogue.Relay{Shards: 64, Retention: 1500},
 		Types: []*catalogue.Type{enum, {
-			Name: "Struct", GoName: "Struct", Doc: doc, Fields: []*catalogue.Field{&other},
+			Name: "Struct", GoName: "Struct", Doc: doc, Fields: []*catalogue.Field{&other}, Personal: true,
 		}},
 		Events: []*catalogue.Event{event},
 		Consumers: []*catalogue.Consumer{{

@@ -7,12 +7,12 @@ import "github.com/dave/jennifer/jen"
 func (g *generator) privacySource() source {
 	s := source{name: "privacy.gen.go"}
 	for _, t := range g.catalogue.Types {
-		if g.personal[t] {
+		if t.Personal {
 			s.declarations = append(s.declarations, logValueMethod(t.GoName, t.Name), formatMethod(t.GoName, t.Name))
 		}
 	}
 	for _, e := range g.catalogue.Events {
-		if holdsPersonal(e.Fields, g.personal) {
+		if e.Personal {
 			s.declarations = append(s.declarations, logValueMethod(e.GoName, e.TypeName()), formatMethod(e.GoName, e.TypeName()))
 		}
 	}

@@ -1,8 +1,6 @@
 package golang
 
 import (
-	"slices"
-
 	"github.com/dave/jennifer/jen"
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
@@ -85,29 +83,4 @@ func structField(f *catalogue.Field, isKey bool) *jen.Statement {
 		s.Comment("personal data")
 	}
 	return s
-}
-
-// personalTypes returns the types that hold personal data, themselves or through others.
-func personalTypes(types []*catalogue.Type) map[*catalogue.Type]bool {
-	personal := map[*catalogue.Type]bool{}
-	for grown := true; grown; {
-		grown = false
-		for _, t := range types {
-			if !personal[t] && holdsPersonal(t.Fields, personal) {
-				personal[t], grown = true, true
-			}
-		}
-	}
-	return personal
-}
-
-// holdsPersonal says whether fields hold personal data, given the types of which that is known.
-func holdsPersonal(fields []*catalogue.Field, personal map[*catalogue.Type]bool) bool {
-	return slices.ContainsFunc(fields, func(f *catalogue.Field) bool {
-		r := &f.Type
-		for r.Elem != nil {
-			r = r.Elem
-		}
-		return f.PII || r.Kind == catalogue.KindNamed && personal[r.Named]
-	})
 }
