@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 	"github.com/outboxgen/outboxgen/gen/golang"
 )
@@ -26,7 +28,7 @@ func TestEmitMatchesTheGoldens(t *testing.T) {
 	for name, c := range cases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files := emit(t, name, c)
+			files := withGolden(name, emit(t, name, c))
 			if *update {
 				write(t, name, files)
 			}
@@ -45,6 +47,41 @@ func TestEmitMatchesTheGoldens(t *testing.T) {
 				t.Errorf("golden files: got %v, want %v", got, sorted(want))
 			}
 		})
+	}
+}
+
+// The store is the same for every catalogue, except for its package, where sqlc's package is, and
+// the query that settles what was published.
+func TestTheStoreDiffersInThreePlacesOnly(t *testing.T) {
+	t.Parallel()
+	all := cases(t)
+	stores := map[string]string{}
+	for name, c := range all {
+		for _, f := range emit(t, name, c) {
+			if f.Path == constantFile {
+				stores[name] = string(f.Content)
+			}
+		}
+	}
+	settle := func(name string) string {
+		if all[name].Relay.Retention > 0 {
+			return "MoveEventsToSent"
+		}
+		return "DeleteEvents"
+	}
+	for name, c := range all {
+		differ := strings.NewReplacer(
+			"package "+all[constantCase].Go.Package+"\n", "package "+c.Go.Package+"\n",
+			importPath+constantCase+"/", importPath+name+"/",
+			"outboxdb."+settle(constantCase)+"Params{", "outboxdb."+settle(name)+"Params{",
+			"s.db."+settle(constantCase)+"(", "s.db."+settle(name)+"(",
+		)
+		if diff := cmp.Diff(differ.Replace(stores[constantCase]), stores[name]); diff != "" {
+			t.Errorf("the store of %s differs in more than that (-want +got):\n%s", name, diff)
+		}
+		if n := strings.Count(stores[name], settle(name)); n == 0 {
+			t.Errorf("the store of %s does not use %s", name, settle(name))
+		}
 	}
 }
 
