@@ -59,7 +59,8 @@ func (s *session) check(ctx context.Context) (int, error) {
 	return exitOK, nil
 }
 
-// describe adds a diagnostic for each file that generate would write or remove, and reports whether there are any.
+// describe adds a diagnostic for each file that generate would write or remove, and reports whether
+// there are any.
 func describe(r *gen.Result, changes *output.Changes, dir output.Dir, catalogue string) bool {
 	before := len(r.Diagnostics)
 	for _, w := range changes.All() {
@@ -76,7 +77,8 @@ func describe(r *gen.Result, changes *output.Changes, dir output.Dir, catalogue 
 	}
 	for _, name := range changes.Remove() {
 		pos := diag.Pos{File: dir.Display(name)}
-		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, "left over: %s does not generate it any more", catalogue))
+		r.Diagnostics.Add(diag.New(diag.OutputStale, pos,
+			"left over: %s does not generate it any more", catalogue))
 	}
 	if dir.Interrupted() {
 		pos := diag.Pos{File: dir.Display(output.StageName)}

@@ -20,7 +20,8 @@ import (
 
 const defaultFile = "outbox.yaml"
 
-// compile is what generate and check have in common: one catalogue, from its file to a comparison with the disk.
+// compile is what generate and check have in common: one catalogue, from its file to a comparison
+// with the disk.
 type compile struct {
 	env    Env
 	file   string // as messages call it
@@ -31,8 +32,10 @@ type compile struct {
 
 func newCompile(env Env, f flags) *compile {
 	c := &compile{env: env, format: newChoice("text", "json", "github")}
-	f.StringVar(&c.sqlc, "sqlc", "", "the sqlc to run, a `path`; by default that of the module's tools, then that on PATH")
-	f.Var(c.format, "format", "the `format` of what is said about the catalogue: text, json or github")
+	f.StringVar(&c.sqlc, "sqlc", "",
+		"the sqlc to run, a `path`; by default that of the module's tools, then that on PATH")
+	f.Var(c.format, "format",
+		"the `format` of what is said about the catalogue: text, json or github")
 	return c
 }
 
@@ -120,7 +123,8 @@ func (s *session) generate(ctx context.Context, temp func() (string, error)) (ge
 const building = "outboxgen: waiting for %q: go is building sqlc, which takes some minutes the " +
 	"first time\n"
 
-// sqlcPath is the flag's value; one with a separator is a file's, and starts where relative paths do.
+// sqlcPath is the flag's value; one with a separator is a file's, and starts where relative paths
+// do.
 func (c *compile) sqlcPath() string {
 	if strings.ContainsAny(c.sqlc, `/\`) {
 		return absolute(c.env, c.sqlc)
@@ -128,7 +132,8 @@ func (c *compile) sqlcPath() string {
 	return c.sqlc
 }
 
-// report prints diagnostics in the chosen format. As text, hints are left out: they would be said at every run.
+// report prints diagnostics in the chosen format. As text, hints are left out: they would be said
+// at every run.
 func (c *compile) report(list diag.List, sources map[string][]byte) error {
 	switch c.format.value {
 	case "json":
@@ -155,7 +160,8 @@ func absolute(env Env, file string) string {
 	return file
 }
 
-// packagePath is the import path of a directory's package, by the go.mod in it or above it. The directory need not exist.
+// packagePath is the import path of a directory's package, by the go.mod in it or above it. The
+// directory need not exist.
 func packagePath(dir string) (string, error) {
 	var below []string // the names of the directories between the go.mod and the package
 	for root := dir; ; root = filepath.Dir(root) {

@@ -21,9 +21,12 @@ Writes a catalogue to begin with to FILE (by default outbox.yaml) and says what 
 func runInit(ctx context.Context, args []string, env Env) (int, error) {
 	f := newFlags(env, "init [FLAGS] [FILE]", initHelp)
 	var s gen.Scaffold
-	f.StringVar(&s.Service, "service", "", "the `name` that events give as their source; by default from go.mod")
-	f.StringVar(&s.Package, "package", "", "the `name` of the generated package; by default the last part of --dir")
-	f.StringVar(&s.Dir, "dir", "internal/events", "the `directory` of the generated package, relative to the catalogue")
+	f.StringVar(&s.Service, "service", "",
+		"the `name` that events give as their source; by default from go.mod")
+	f.StringVar(&s.Package, "package", "",
+		"the `name` of the generated package; by default the last part of --dir")
+	f.StringVar(&s.Dir, "dir", "internal/events",
+		"the `directory` of the generated package, relative to the catalogue")
 	args, err := f.parse(args, 1)
 	if err != nil {
 		return exitFailed, err
@@ -54,7 +57,8 @@ func runInit(ctx context.Context, args []string, env Env) (int, error) {
 	if err := create(ctx, at, data); err != nil {
 		return exitFailed, fmt.Errorf("%s: %w", filepath.ToSlash(file), err)
 	}
-	fmt.Fprintf(env.Stdout, nextSteps, filepath.ToSlash(file), fileArgument(filepath.Base(file)), generated, sqlc.TestedVersion)
+	fmt.Fprintf(env.Stdout, nextSteps, filepath.ToSlash(file), fileArgument(filepath.Base(file)),
+		generated, sqlc.TestedVersion)
 	return exitOK, nil
 }
 

@@ -40,7 +40,9 @@ func Do(ctx context.Context, args []string, env Env) int {
 	}
 	c, ok := find(name)
 	if !ok {
-		fmt.Fprintf(env.Stderr, "outboxgen: unknown command %q%s\nRun \"outboxgen help\" for the commands.\n", name, didYouMean(name))
+		fmt.Fprintf(env.Stderr,
+			"outboxgen: unknown command %q%s\nRun \"outboxgen help\" for the commands.\n", name,
+			didYouMean(name))
 		return exitFailed
 	}
 	code, err := c.run(ctx, args, env)
@@ -80,7 +82,8 @@ func interrupted(env Env, signal interruption, err error) int {
 	return signal.code()
 }
 
-// command is one of outboxgen's commands. An error is about the command's work; what is wrong with a catalogue is printed.
+// command is one of outboxgen's commands. An error is about the command's work; what is wrong with
+// a catalogue is printed.
 type command struct {
 	name, purpose string
 	run           func(ctx context.Context, args []string, env Env) (int, error)

@@ -6,7 +6,8 @@ import "fmt"
 func didYouMean(name string) string {
 	best, bestDistance := "", 3
 	for _, c := range commands() {
-		if d := distance(name, c.name); d < bestDistance || len(name) > 2 && len(name) < len(c.name) && c.name[:len(name)] == name {
+		if d := distance(name, c.name); d < bestDistance || len(name) > 2 &&
+			len(name) < len(c.name) && c.name[:len(name)] == name {
 			best, bestDistance = c.name, min(d, bestDistance)
 		}
 	}

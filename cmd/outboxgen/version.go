@@ -24,6 +24,7 @@ func runVersion(_ context.Context, args []string, env Env) (int, error) {
 	if version == "" {
 		version = "(devel)"
 	}
-	_, err := fmt.Fprintf(env.Stdout, "outboxgen %s, catalogue language %d, %s\n", version, catalogue.LanguageVersion, goVersion)
+	_, err := fmt.Fprintf(env.Stdout, "outboxgen %s, catalogue language %d, %s\n", version,
+		catalogue.LanguageVersion, goVersion)
 	return failedIf(err)
 }

@@ -7,11 +7,13 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// check resolves what a draft refers to by name, completes its Catalogue, and reports what does not fit together.
+// check resolves what a draft refers to by name, completes its Catalogue, and reports what does not
+// fit together.
 func check(c *draft, list *diag.List) {
 	k := &checker{
-		draft: c, list: list, typesByName: map[string]*typeDraft{}, eventsByName: map[string]*eventDraft{},
-		collisions: map[[2]diag.Pos]bool{},
+		draft: c, list: list, typesByName: map[string]*typeDraft{},
+		eventsByName: map[string]*eventDraft{},
+		collisions:   map[[2]diag.Pos]bool{},
 	}
 	k.index()
 	for _, step := range checks {
@@ -113,7 +115,8 @@ func (k *checker) allFields(f func(*fieldDraft)) {
 	}
 }
 
-// resolveTypes turns type expressions into references. A field whose type is unknown is left without one.
+// resolveTypes turns type expressions into references. A field whose type is unknown is left
+// without one.
 func (k *checker) resolveTypes() {
 	k.allFields(func(f *fieldDraft) {
 		if f.expr == nil {
@@ -172,10 +175,12 @@ func (k *checker) enums() {
 			v := &t.Enum.Values[i]
 			switch pos, twice := first[v.Value]; {
 			case twice:
-				k.add(diag.New(diag.EnumDuplicate, v.Pos, "%q stands in %s a second time", v.Value, t.Name).
+				k.add(diag.New(diag.EnumDuplicate, v.Pos, "%q stands in %s a second time", v.Value,
+					t.Name).
 					WithHelp("remove it").WithRelated(pos, "the first one"))
 			case !enumPattern.MatchString(v.Value) || len(v.Value) > maxName:
-				k.add(diag.New(diag.EnumValue, v.Pos, "%q cannot be made the name of a constant", v.Value).
+				k.add(diag.New(diag.EnumValue, v.Pos, "%q cannot be made the name of a constant",
+					v.Value).
 					WithHelp("use letters, digits and _ . -, beginning with a letter or digit"))
 			default:
 				v.GoName = enumGoName(t.GoName, v.Value)
@@ -202,7 +207,8 @@ func (k *checker) topics() {
 	}
 }
 
-// versions checks that those of one event follow one another. They need not begin at 1: old ones are retired.
+// versions checks that those of one event follow one another. They need not begin at 1: old ones
+// are retired.
 func (k *checker) versions() {
 	latest := map[string]*eventDraft{}
 	sorted := slices.Clone(k.eventDrafts)
@@ -213,8 +219,10 @@ func (k *checker) versions() {
 		}
 		before := latest[e.Name]
 		if before != nil && e.Version > before.Version+1 {
-			k.add(diag.New(diag.EventVersionNoSkip, e.Pos, "version %d of %s follows version %d", e.Version, e.Name, before.Version).
-				WithHelp("call it %s", typeName(e.Name, before.Version+1)).WithRelated(before.Pos, "version %d", before.Version))
+			k.add(diag.New(diag.EventVersionNoSkip, e.Pos, "version %d of %s follows version %d",
+				e.Version, e.Name, before.Version).
+				WithHelp("call it %s", typeName(e.Name, before.Version+1)).
+				WithRelated(before.Pos, "version %d", before.Version))
 		}
 		latest[e.Name] = e
 	}

@@ -46,7 +46,8 @@ func (k *checker) constraints() {
 				said[c.name] = c
 			}
 		}
-		for _, pair := range [][2]string{{"min_length", "max_length"}, {"min", "max"}, {"min_items", "max_items"}} {
+		for _, pair := range [][2]string{{"min_length", "max_length"}, {"min", "max"},
+			{"min_items", "max_items"}} {
 			k.constraintPair(said, pair[0], pair[1])
 		}
 	})
@@ -86,7 +87,8 @@ func (k *checker) count(c constraintDraft, into **int) bool {
 	}
 	n, err := strconv.ParseInt(c.text, 10, 32)
 	if err != nil || n < int64(lowest) {
-		k.add(diag.New(diag.ConstraintRange, c.pos, "%s is from %d to %d, not %s", c.name, lowest, math.MaxInt32, c.text))
+		k.add(diag.New(diag.ConstraintRange, c.pos, "%s is from %d to %d, not %s", c.name, lowest,
+			math.MaxInt32, c.text))
 		return false
 	}
 	value := int(n)
@@ -118,7 +120,8 @@ func integerLimit(bits int) func(text string) (literal, help string) {
 			return "", "write it without a fraction and an exponent"
 		default:
 			most := int64(1)<<(bits-1) - 1
-			return "", fmt.Sprintf("it is from %d to %d: remove the key for no limit", -most-1, most)
+			return "", fmt.Sprintf("it is from %d to %d: remove the key for no limit", -most-1,
+				most)
 		}
 	}
 }
@@ -152,7 +155,8 @@ func isNumberOf(text string, x float64, shortest string) bool {
 func (k *checker) pattern(c constraintDraft, into *string) bool {
 	if _, err := regexp.Compile(c.text); err != nil {
 		reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
-		k.add(diag.New(diag.ConstraintPattern, c.pos, "this is not a regular expression: %s", reason).
+		k.add(diag.New(diag.ConstraintPattern, c.pos, "this is not a regular expression: %s",
+			reason).
 			WithHelp("the syntax is RE2's: https://github.com/google/re2/wiki/Syntax"))
 		return false
 	}
@@ -167,7 +171,8 @@ func (k *checker) constraintPair(said map[string]constraintDraft, lower, upper s
 	if !ok || !ok2 || compareNumbers(low.text, high.text) <= 0 {
 		return
 	}
-	k.add(diag.New(diag.ConstraintRange, high.pos, "%s %s is below %s %s: no value fits", upper, high.text, lower, low.text).
+	k.add(diag.New(diag.ConstraintRange, high.pos, "%s %s is below %s %s: no value fits", upper,
+		high.text, lower, low.text).
 		WithRelated(low.pos, "%s", lower))
 }
 

@@ -29,10 +29,13 @@ func (k *checker) structNames(fields []*fieldDraft, personal bool) {
 		}
 		switch {
 		case slices.Contains(methodNames, f.GoName):
-			k.add(diag.New(diag.NameReserved, pos, "%s is called %s in Go, as is a method of generated structs", what, f.GoName).
+			k.add(diag.New(diag.NameReserved, pos,
+				"%s is called %s in Go, as is a method of generated structs", what, f.GoName).
 				WithHelp("give it a go_name"))
 		case personal && slices.Contains(personalMethodNames, f.GoName):
-			k.add(diag.New(diag.NameReserved, pos, "%s is called %s in Go, as is a method of structs that hold personal data", what, f.GoName).
+			k.add(diag.New(diag.NameReserved, pos,
+				"%s is called %s in Go, as is a method of structs that hold personal data", what,
+				f.GoName).
 				WithHelp("give it a go_name"))
 		default:
 			k.claimName(goNames, f.GoName, f.GoName, what, "give one of them a go_name", pos)
@@ -41,7 +44,8 @@ func (k *checker) structNames(fields []*fieldDraft, personal bool) {
 		if f.jsonNameWord.isSet() {
 			pos = f.jsonNameWord.pos
 		}
-		k.claimName(jsonNames, strings.ToLower(f.JSONName), f.JSONName, what, "give one of them another json_name", pos)
+		k.claimName(jsonNames, strings.ToLower(f.JSONName), f.JSONName, what,
+			"give one of them another json_name", pos)
 	}
 }
 

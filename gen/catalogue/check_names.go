@@ -7,7 +7,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// What generated code calls its own things. Emitters take no other exported names, so that a collision is found here.
+// What generated code calls its own things. Emitters take no other exported names, so that a
+// collision is found here.
 
 // fixedNames are in every generated package.
 var fixedNames = []string{
@@ -16,9 +17,11 @@ var fixedNames = []string{
 }
 
 // methodNames are those of generated structs, which no field can share.
-var methodNames = []string{"EventType", "EventKey", "Validate", "LogValue", "MarshalJSON", "UnmarshalJSON"}
+var methodNames = []string{"EventType", "EventKey", "Validate", "LogValue", "MarshalJSON",
+	"UnmarshalJSON"}
 
-// personalMethodNames are those of structs that hold personal data, and keep it out of what is printed.
+// personalMethodNames are those of structs that hold personal data, and keep it out of what is
+// printed.
 var personalMethodNames = []string{"Format", "GoString", "String"}
 
 // eventNames are generated for every event; %s is its Go name.
@@ -40,7 +43,8 @@ type claim struct {
 
 func newScope(where string) scope { return scope{where: where, taken: map[string]claim{}} }
 
-// claimName takes a name for something, and reports it where the name is taken already. The key is what must differ.
+// claimName takes a name for something, and reports it where the name is taken already. The key is
+// what must differ.
 func (k *checker) claimName(s scope, key, name, what, help string, pos diag.Pos) {
 	first, ok := s.taken[key]
 	if !ok {
@@ -52,7 +56,8 @@ func (k *checker) claimName(s scope, key, name, what, help string, pos diag.Pos)
 		return // said already: two events of one name collide in all that is generated for them
 	}
 	k.collisions[pair] = true
-	d := diag.New(diag.NameCollision, pos, "%s and %s are both called %s in %s", first.what, what, name, s.where)
+	d := diag.New(diag.NameCollision, pos, "%s and %s are both called %s in %s", first.what, what,
+		name, s.where)
 	k.add(d.WithHelp("%s", help).WithRelated(first.pos, "%s", first.what))
 }
 
@@ -63,7 +68,9 @@ func (k *checker) packageNames() {
 		for _, pattern := range patterns {
 			name := fmt.Sprintf(pattern, goName)
 			if slices.Contains(fixedNames, name) {
-				k.add(diag.New(diag.NameReserved, pos, "%s is called %s in Go, as is something in every generated package", what, name).
+				k.add(diag.New(diag.NameReserved, pos,
+					"%s is called %s in Go, as is something in every generated package", what,
+					name).
 					WithHelp("choose another name"))
 				continue
 			}
@@ -80,7 +87,8 @@ func (k *checker) packageNames() {
 		}
 		for _, v := range t.Enum.Values {
 			if v.GoName != "" && !isDuplicate(t.Enum.Values, v) {
-				claimAll([]string{"%s"}, v.GoName, fmt.Sprintf("value %q of %s", v.Value, t.Name), "rename one of them", v.Pos)
+				claimAll([]string{"%s"}, v.GoName, fmt.Sprintf("value %q of %s", v.Value, t.Name),
+					"rename one of them", v.Pos)
 			}
 		}
 	}
@@ -111,7 +119,8 @@ func (k *checker) fileNames() {
 	s := newScope("the directory of generated files")
 	for _, e := range k.eventDrafts {
 		if e.valid {
-			k.claimName(s, e.FileName, e.FileName, "event "+e.TypeName(), "rename one of them", e.Pos)
+			k.claimName(s, e.FileName, e.FileName, "event "+e.TypeName(), "rename one of them",
+				e.Pos)
 		}
 	}
 	for _, c := range k.consumerDrafts {

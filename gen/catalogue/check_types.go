@@ -103,7 +103,8 @@ func (k *checker) unknownKeyField(e *eventDraft, name, owner string, fields []*f
 	k.add(d)
 }
 
-// keyElement checks a field on the way to a key. The last one is the key itself; the others are structs.
+// keyElement checks a field on the way to a key. The last one is the key itself; the others are
+// structs.
 func (k *checker) keyElement(e *eventDraft, f *fieldDraft, last bool) bool {
 	report := func(rule, format string, args ...any) diag.Diagnostic {
 		return diag.New(rule, e.keyWord.pos, format, args...).WithRelated(f.Pos, "field %s", f.Name)
@@ -111,10 +112,12 @@ func (k *checker) keyElement(e *eventDraft, f *fieldDraft, last bool) bool {
 	isStruct := f.Type.Kind == KindNamed && f.Type.Named.Enum == nil
 	switch {
 	case f.Type.Optional:
-		k.add(report(diag.EventKeyType, "key %q is optional at %s, and an event always has its key", e.keyWord.text, f.Name).
+		k.add(report(diag.EventKeyType, "key %q is optional at %s, and an event always has its key",
+			e.keyWord.text, f.Name).
 			WithHelp("make the field required, or choose another key"))
 	case f.PII:
-		k.add(report(diag.EventKeyPII, "key %q is personal data, and a key reaches headers and logs", e.keyWord.text).
+		k.add(report(diag.EventKeyPII,
+			"key %q is personal data, and a key reaches headers and logs", e.keyWord.text).
 			WithHelp("choose an id"))
 	case last && isStruct:
 		k.add(report(diag.EventKeyType, "key %q is a struct", e.keyWord.text).
@@ -123,7 +126,8 @@ func (k *checker) keyElement(e *eventDraft, f *fieldDraft, last bool) bool {
 		k.add(report(diag.EventKeyType, "a key cannot be of type %s", f.Type).
 			WithHelp("it can be %s", strings.Join(scalarsThat(Scalar.IsKey), ", ")))
 	case !last && !isStruct:
-		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name, e.keyWord.text, f.Type))
+		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name,
+			e.keyWord.text, f.Type))
 	default:
 		return true
 	}
@@ -161,7 +165,8 @@ func (k *checker) eventList(words []word, what string) []*Event {
 
 func (k *checker) unknownEvent(w word, what string) {
 	if strings.Contains(w.text, ":") {
-		k.add(diag.New(diag.NotSupportedYet, w.pos, "an event of another catalogue, %q, is not supported yet", w.text))
+		k.add(diag.New(diag.NotSupportedYet, w.pos,
+			"an event of another catalogue, %q, is not supported yet", w.text))
 		return
 	}
 	name, _, versioned := strings.Cut(w.text, "@")
@@ -171,7 +176,8 @@ func (k *checker) unknownEvent(w word, what string) {
 			versions = append(versions, e)
 		}
 	}
-	d := diag.New(diag.ConsumerEvent, w.pos, "%s %q, which is not an event of this catalogue", what, w.text)
+	d := diag.New(diag.ConsumerEvent, w.pos, "%s %q, which is not an event of this catalogue", what,
+		w.text)
 	near := ""
 	if wanted := w.text; len(versions) == 0 {
 		if !versioned {

@@ -6,35 +6,41 @@ import (
 )
 
 var typeTable = table[typeDraft]{what: "a type", keys: []key[typeDraft]{
-	{"doc", kindText, false, "what it is, in sentences", func(_ *decoder, p source.Pair, t *typeDraft) {
-		t.Doc = text(p.Value)
-	}},
-	{"fields", kindMapping, false, "the fields of a struct", func(d *decoder, p source.Pair, t *typeDraft) {
-		t.fieldsKey = wordOf(p.Key)
-		t.fieldDrafts = d.fields(p)
-		if len(p.Value.Pairs) == 0 {
-			d.add(diag.New(diag.TypeShape, p.Value.Pos, "type %s has no fields", t.Name).WithHelp("add one, or remove the type"))
-		}
-	}},
-	{"enum", kindList, false, "the values of an enum", func(d *decoder, p source.Pair, t *typeDraft) {
-		t.enumKey = wordOf(p.Key)
-		t.Enum = &Enum{}
-		for _, w := range d.texts(p) {
-			t.Enum.Values = append(t.Enum.Values, EnumValue{Value: w.text, Pos: w.pos})
-		}
-	}},
-	{"open", kindBool, false, "true: a reader keeps a value that it does not know", func(_ *decoder, p source.Pair, t *typeDraft) {
-		if p.Value.Text == "true" {
-			t.openKey = wordOf(p.Key)
-		}
-	}},
+	{"doc", kindText, false, "what it is, in sentences",
+		func(_ *decoder, p source.Pair, t *typeDraft) {
+			t.Doc = text(p.Value)
+		}},
+	{"fields", kindMapping, false, "the fields of a struct",
+		func(d *decoder, p source.Pair, t *typeDraft) {
+			t.fieldsKey = wordOf(p.Key)
+			t.fieldDrafts = d.fields(p)
+			if len(p.Value.Pairs) == 0 {
+				d.add(diag.New(diag.TypeShape, p.Value.Pos, "type %s has no fields", t.Name).
+					WithHelp("add one, or remove the type"))
+			}
+		}},
+	{"enum", kindList, false, "the values of an enum",
+		func(d *decoder, p source.Pair, t *typeDraft) {
+			t.enumKey = wordOf(p.Key)
+			t.Enum = &Enum{}
+			for _, w := range d.texts(p) {
+				t.Enum.Values = append(t.Enum.Values, EnumValue{Value: w.text, Pos: w.pos})
+			}
+		}},
+	{"open", kindBool, false, "true: a reader keeps a value that it does not know",
+		func(_ *decoder, p source.Pair, t *typeDraft) {
+			if p.Value.Text == "true" {
+				t.openKey = wordOf(p.Key)
+			}
+		}},
 	{name: "union", doc: "declare a struct with an optional field for each of its forms"},
 	{name: "reserved"}, {name: "deprecated"}, {name: "previous_names"},
 }}
 
 func (d *decoder) types(p source.Pair, c *draft) {
 	for _, entry := range p.Value.Pairs {
-		t := &typeDraft{Type: &Type{Name: entry.Key.Text, GoName: entry.Key.Text, Pos: entry.Key.Pos}}
+		t := &typeDraft{Type: &Type{Name: entry.Key.Text, GoName: entry.Key.Text,
+			Pos: entry.Key.Pos}}
 		t.valid = d.typeName(entry.Key)
 		if d.fits(entry, kindMapping) {
 			typeTable.decode(d, entry.Value, entry.Key.Pos, t)
@@ -54,7 +60,8 @@ func (d *decoder) typeShape(t *typeDraft, n *source.Node) {
 		d.add(diag.New(diag.TypeShape, t.Pos, "type %s has neither fields nor values", t.Name).
 			WithHelp("add fields: to make a struct of it, or enum: to make an enum"))
 	case t.openKey.isSet() && t.Enum == nil:
-		d.add(diag.New(diag.TypeShape, t.openKey.pos, "type %s is a struct, and only an enum can be open", t.Name).
+		d.add(diag.New(diag.TypeShape, t.openKey.pos,
+			"type %s is a struct, and only an enum can be open", t.Name).
 			WithHelp("remove open"))
 	case t.Enum != nil:
 		t.Enum.Open = t.openKey.isSet()
@@ -62,21 +69,26 @@ func (d *decoder) typeShape(t *typeDraft, n *source.Node) {
 }
 
 var fieldTable = table[fieldDraft]{what: "a field", keys: []key[fieldDraft]{
-	{"type", kindType, true, "a type, such as string? or [OrderLine]", func(d *decoder, p source.Pair, f *fieldDraft) {
-		f.expr = d.typeExpr(p.Value)
-	}},
-	{"doc", kindText, false, "what it is, in sentences", func(_ *decoder, p source.Pair, f *fieldDraft) {
-		f.Doc = text(p.Value)
-	}},
-	{"pii", kindBool, false, "true: personal data, kept out of logs", func(_ *decoder, p source.Pair, f *fieldDraft) {
-		f.PII = p.Value.Text == "true"
-	}},
-	{"deprecated", kindText, false, "what to use instead", func(_ *decoder, p source.Pair, f *fieldDraft) {
-		f.Deprecated = text(p.Value)
-	}},
-	{"json_name", kindText, false, "its name in JSON", func(_ *decoder, p source.Pair, f *fieldDraft) {
-		f.jsonNameWord = wordOf(p.Value)
-	}},
+	{"type", kindType, true, "a type, such as string? or [OrderLine]",
+		func(d *decoder, p source.Pair, f *fieldDraft) {
+			f.expr = d.typeExpr(p.Value)
+		}},
+	{"doc", kindText, false, "what it is, in sentences",
+		func(_ *decoder, p source.Pair, f *fieldDraft) {
+			f.Doc = text(p.Value)
+		}},
+	{"pii", kindBool, false, "true: personal data, kept out of logs",
+		func(_ *decoder, p source.Pair, f *fieldDraft) {
+			f.PII = p.Value.Text == "true"
+		}},
+	{"deprecated", kindText, false, "what to use instead",
+		func(_ *decoder, p source.Pair, f *fieldDraft) {
+			f.Deprecated = text(p.Value)
+		}},
+	{"json_name", kindText, false, "its name in JSON",
+		func(_ *decoder, p source.Pair, f *fieldDraft) {
+			f.jsonNameWord = wordOf(p.Value)
+		}},
 	{"go_name", kindText, false, "its name in Go", func(_ *decoder, p source.Pair, f *fieldDraft) {
 		f.goNameWord = wordOf(p.Value)
 	}},
@@ -119,7 +131,8 @@ func (d *decoder) fields(p source.Pair) []*fieldDraft {
 	return fields
 }
 
-// isLongForm tells {type: T, ...} from the map {string: T}. A mapping whose first key is a scalar's name is meant as a map.
+// isLongForm tells {type: T, ...} from the map {string: T}. A mapping whose first key is a scalar's
+// name is meant as a map.
 func isLongForm(n *source.Node) bool {
 	if n.Kind != source.Mapping {
 		return false

@@ -6,7 +6,8 @@ import (
 )
 
 // A draft is a catalogue that has been read but not yet resolved: it refers to things by name, and
-// knows where each name stands. What is embedded in a draft is the part of the model that it becomes.
+// knows where each name stands. What is embedded in a draft is the part of the model that it
+// becomes.
 type draft struct {
 	Catalogue
 	pos            diag.Pos // of the root

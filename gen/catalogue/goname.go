@@ -19,7 +19,10 @@ var initialisms = func() map[string]bool {
 // camel turns a snake_case or dotted name into an exported Go name: order_id becomes OrderID.
 func camel(name string) string {
 	var b strings.Builder
-	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, word := range strings.FieldsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	}) {
 		b.WriteString(camelWord(word))
 	}
 	return b.String()
@@ -36,7 +39,8 @@ func camelWord(word string) string {
 	return strings.ToUpper(lower[:1]) + lower[1:]
 }
 
-// enumGoName names the constant of a value. A value of one word keeps its capitals: Currency and USD become CurrencyUSD.
+// enumGoName names the constant of a value. A value of one word keeps its capitals: Currency and
+// USD become CurrencyUSD.
 func enumGoName(typeName, value string) string {
 	if !strings.ContainsAny(value, "_-. ") && strings.ToLower(value) != value {
 		return typeName + strings.ToUpper(value[:1]) + value[1:]
@@ -44,10 +48,12 @@ func enumGoName(typeName, value string) string {
 	return typeName + camel(value)
 }
 
-func eventGoName(name string, version int) string { return fmt.Sprintf("%sV%d", camel(name), version) }
+func eventGoName(name string, version int) string {
+	return fmt.Sprintf("%sV%d", camel(name), version)
+}
 
-// File names end in .gen.go. The go command looks for _test, _linux and the like before the first point only, and there stands the
-// version or the word consumer.
+// File names end in .gen.go. The go command looks for _test, _linux and the like before the first
+// point only, and there stands the version or the word consumer.
 
 func eventFileName(name string, version int) string {
 	return fmt.Sprintf("%s_v%d.gen.go", strings.ReplaceAll(name, ".", "_"), version)

@@ -16,7 +16,8 @@ func lint(c *draft, list *diag.List) {
 }
 
 var lints = []func(*linter){
-	(*linter).empty, (*linter).docs, (*linter).tense, (*linter).unhandled, (*linter).money, (*linter).unused, (*linter).loops,
+	(*linter).empty, (*linter).docs, (*linter).tense, (*linter).unhandled, (*linter).money,
+	(*linter).unused, (*linter).loops,
 }
 
 type linter struct {
@@ -58,9 +59,12 @@ var irregular = func() map[string]bool {
 func (l *linter) tense() {
 	for _, e := range l.eventDrafts {
 		last := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
-		past := func(word string) bool { return strings.HasSuffix(word, "ed") && len(word) > 3 || irregular[word] }
+		past := func(word string) bool {
+			return strings.HasSuffix(word, "ed") && len(word) > 3 || irregular[word]
+		}
 		if !slices.ContainsFunc(strings.Split(last, "_"), past) {
-			l.list.Add(diag.New(diag.LintEventTense, e.Pos, "%s does not say that something has happened", e.TypeName()).
+			l.list.Add(diag.New(diag.LintEventTense, e.Pos,
+				"%s does not say that something has happened", e.TypeName()).
 				WithHelp("end its name with a past participle, as order.placed does"))
 		}
 	}
@@ -74,21 +78,27 @@ func (l *linter) unhandled() {
 	for _, e := range l.eventDrafts {
 		handles := func(c *consumerDraft) bool { return slices.Contains(c.Handles, e.Event) }
 		if !slices.ContainsFunc(l.consumerDrafts, handles) {
-			l.list.Add(diag.New(diag.LintEventUnhandled, e.Pos, "no consumer of this catalogue handles %s", e.TypeName()))
+			l.list.Add(diag.New(diag.LintEventUnhandled, e.Pos,
+				"no consumer of this catalogue handles %s", e.TypeName()))
 		}
 	}
 }
 
 var moneyWords = []string{
-	"amount", "balance", "charge", "cost", "discount", "fare", "fee", "price", "refund", "revenue", "salary", "subtotal", "tax",
+	"amount", "balance", "charge", "cost", "discount", "fare", "fee", "price", "refund", "revenue",
+	"salary", "subtotal", "tax",
 	"total", "wage",
 }
 
 func (l *linter) money() {
 	check := func(f *fieldDraft) {
-		looksLike := func(word string) bool { return slices.Contains(moneyWords, strings.TrimSuffix(word, "s")) }
-		if innermost(f.Type).Scalar == Float64 && slices.ContainsFunc(strings.Split(f.Name, "_"), looksLike) {
-			l.list.Add(diag.New(diag.LintFloatMoney, f.expr.pos, "%s looks like money, and a float64 rounds it", f.Name).
+		looksLike := func(word string) bool {
+			return slices.Contains(moneyWords, strings.TrimSuffix(word, "s"))
+		}
+		if innermost(f.Type).Scalar == Float64 && slices.ContainsFunc(strings.Split(f.Name, "_"),
+			looksLike) {
+			l.list.Add(diag.New(diag.LintFloatMoney, f.expr.pos,
+				"%s looks like money, and a float64 rounds it", f.Name).
 				WithHelp("use decimal, or int64 in the smallest unit"))
 		}
 	}
@@ -128,7 +138,8 @@ func (l *linter) unused() {
 	}
 	for _, t := range l.typeDrafts {
 		if !used[t.Type] {
-			l.list.Add(diag.New(diag.LintTypeUnused, t.Pos, "no event uses type %s", t.Name).WithHelp("remove it, or use it"))
+			l.list.Add(diag.New(diag.LintTypeUnused, t.Pos, "no event uses type %s", t.Name).
+				WithHelp("remove it, or use it"))
 		}
 	}
 }

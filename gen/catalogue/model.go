@@ -1,7 +1,7 @@
 // Package catalogue holds the resolved model of an event catalogue, and the rules that check it.
 //
-// Every name that generated code uses is decided here, so that a collision is a diagnostic with two positions and not an
-// error of the Go compiler. Emitters decide nothing about the catalogue.
+// Every name that generated code uses is decided here, so that a collision is a diagnostic with two
+// positions and not an error of the Go compiler. Emitters decide nothing about the catalogue.
 package catalogue
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// Catalogue is one service's events, and all that is said of them. Slices are in the order of the file.
+// Catalogue is one service's events, and all that is said of them. Slices are in the order of the
+// file.
 type Catalogue struct {
 	File       string // as named in diagnostics
 	Service    string // the CloudEvents source
@@ -91,7 +92,8 @@ type Field struct {
 	Pos         diag.Pos
 }
 
-// Constraints limit a field's value. A nil pointer is no limit. They have been checked to fit the field's type.
+// Constraints limit a field's value. A nil pointer is no limit. They have been checked to fit the
+// field's type.
 type Constraints struct {
 	MinLength, MaxLength *int    // in characters; of bytes, in bytes
 	Pattern              string  // RE2, unanchored

@@ -7,10 +7,11 @@ import (
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-// Parse reads a catalogue and checks it. The file is what diagnostics call it; nothing is read from disk.
+// Parse reads a catalogue and checks it. The file is what diagnostics call it; nothing is read from
+// disk.
 //
-// The list is sorted and holds every problem of the catalogue, as well as what lint has to say. The catalogue is nil where the
-// list has errors.
+// The list is sorted and holds every problem of the catalogue, as well as what lint has to say. The
+// catalogue is nil where the list has errors.
 func Parse(file string, data []byte) (*Catalogue, diag.List) {
 	f, list := source.Load(file, data)
 	if f == nil {

@@ -47,7 +47,8 @@ func (d *decoder) listExpr(n *source.Node) *typeExpr {
 func (d *decoder) mapExpr(n *source.Node) *typeExpr {
 	switch {
 	case n.Get("string") == nil && len(n.Pairs) == 1 && isScalarName(n.Pairs[0].Key.Text):
-		d.badType(n.Pairs[0].Key.Pos, "the keys of a map are of type string, not %s", n.Pairs[0].Key.Text)
+		d.badType(n.Pairs[0].Key.Pos, "the keys of a map are of type string, not %s",
+			n.Pairs[0].Key.Text)
 		return nil
 	case len(n.Pairs) != 1 || n.Get("string") == nil:
 		d.add(diag.New(diag.TypeSyntax, n.Pos, "this is not a type").
@@ -79,11 +80,12 @@ func (d *decoder) textExpr(n *source.Node) *typeExpr {
 
 // exprParser reads T, T?, [T] and {string: T} by recursive descent.
 type exprParser struct {
-	text       string
-	at         int      // in bytes
-	node       diag.Pos // of the text
-	shift      int      // 0 for plain text, 2 for text in quotes; otherwise columns within it are unknown
-	problem    string   // the first
+	text string
+	at   int      // in bytes
+	node diag.Pos // of the text
+	// 0 for plain text, 2 for text in quotes; otherwise columns within it are unknown
+	shift      int
+	problem    string // the first
 	problemPos diag.Pos
 }
 

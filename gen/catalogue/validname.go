@@ -40,7 +40,8 @@ var (
 func (d *decoder) named(rule string, w word, ok bool, what, help string) bool {
 	switch {
 	case len(w.text) > maxName:
-		d.add(diag.New(rule, w.pos, "the name of %s has %d characters, and %d are the limit", what, len(w.text), maxName))
+		d.add(diag.New(rule, w.pos, "the name of %s has %d characters, and %d are the limit", what,
+			len(w.text), maxName))
 		return false
 	case !ok:
 		d.add(diag.New(rule, w.pos, "%q is not the name of %s", w.text, what).WithHelp("%s", help))
@@ -75,7 +76,8 @@ func fieldHelp(name string) string {
 }
 
 func (d *decoder) consumerName(n *source.Node) bool {
-	return d.named(diag.ConsumerName, wordOf(n), snakePattern.MatchString(n.Text), "a consumer", snakeHelp(n.Text))
+	return d.named(diag.ConsumerName, wordOf(n), snakePattern.MatchString(n.Text), "a consumer",
+		snakeHelp(n.Text))
 }
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
@@ -96,18 +98,21 @@ func snake(name string) string {
 }
 
 func (d *decoder) jsonName(w word) bool {
-	return d.named(diag.JSONName, w, jsonPattern.MatchString(w.text), "a field in JSON", "use letters, digits and _ . - $ @")
+	return d.named(diag.JSONName, w, jsonPattern.MatchString(w.text), "a field in JSON",
+		"use letters, digits and _ . - $ @")
 }
 
 func (d *decoder) goName(w word) bool {
-	return d.named(diag.GoName, w, exportedPattern.MatchString(w.text), "a field in Go", "begin with a capital letter, and use letters and digits")
+	return d.named(diag.GoName, w, exportedPattern.MatchString(w.text), "a field in Go",
+		"begin with a capital letter, and use letters and digits")
 }
 
 // eventName reads name@version.
 func (d *decoder) eventName(n *source.Node) (name string, version int, ok bool) {
 	name, digits, found := strings.Cut(n.Text, "@")
 	report := func(help string) (string, int, bool) {
-		d.add(diag.New(diag.EventName, n.Pos, "%q is not the name of an event", n.Text).WithHelp("%s", help))
+		d.add(diag.New(diag.EventName, n.Pos, "%q is not the name of an event", n.Text).
+			WithHelp("%s", help))
 		return "", 0, false
 	}
 	switch {
@@ -183,7 +188,8 @@ func (d *decoder) goPackage(v *source.Node, into *string) {
 		reason = "packages that end in _test are for tests; call it events, for example"
 	}
 	if reason != "" {
-		d.add(diag.New(diag.GoPackage, v.Pos, "%q cannot be the generated package", v.Text).WithHelp("%s", reason))
+		d.add(diag.New(diag.GoPackage, v.Pos, "%q cannot be the generated package", v.Text).
+			WithHelp("%s", reason))
 		return
 	}
 	*into = v.Text
@@ -207,7 +213,8 @@ func (d *decoder) dir(p source.Pair, into *string) bool {
 		*into = dir
 		return true
 	}
-	d.add(diag.New(diag.DirPath, p.Value.Pos, "%q is not a directory that can be generated into", dir).WithHelp("%s", help))
+	d.add(diag.New(diag.DirPath, p.Value.Pos, "%q is not a directory that can be generated into",
+		dir).WithHelp("%s", help))
 	return false
 }
 
@@ -226,7 +233,8 @@ func (d *decoder) goDir(p source.Pair, into *string) {
 		case help == "":
 			continue
 		}
-		d.add(diag.New(diag.DirPath, p.Value.Pos, "the go command finds no package in %q", p.Value.Text).WithHelp("%s", help))
+		d.add(diag.New(diag.DirPath, p.Value.Pos, "the go command finds no package in %q",
+			p.Value.Text).WithHelp("%s", help))
 		return
 	}
 }
@@ -241,7 +249,8 @@ func (d *decoder) topic(v *source.Node) {
 	default:
 		return
 	}
-	d.add(diag.New(diag.TopicName, v.Pos, "%q is not a topic that every broker takes", v.Text).WithHelp("%s", help))
+	d.add(diag.New(diag.TopicName, v.Pos, "%q is not a topic that every broker takes", v.Text).
+		WithHelp("%s", help))
 }
 
 // databaseNames checks the names of schema and tables. What a database asks of them is not known as

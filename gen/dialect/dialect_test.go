@@ -11,7 +11,8 @@ import (
 func TestEveryDialectIsWhole(t *testing.T) {
 	t.Parallel()
 	engines := dialect.Engines()
-	if len(engines) == 0 || len(slices.Compact(slices.Sorted(slices.Values(engines)))) != len(engines) {
+	if len(engines) == 0 ||
+		len(slices.Compact(slices.Sorted(slices.Values(engines)))) != len(engines) {
 		t.Fatalf("got engines %q", engines)
 	}
 	for _, engine := range engines {
@@ -59,7 +60,8 @@ func TestPostgreSQLQuotesWhateverATextHolds(t *testing.T) {
 	if !d.IsSystem("pg_toast") || !d.IsSystem("information_schema") || d.IsSystem("pgx") {
 		t.Error("the schemas of the system are pg_… and information_schema")
 	}
-	if a, b := d.LockKey("outbox/inbox"), d.LockKey("b_outbox/inbox"); a == b || a != d.LockKey("outbox/inbox") {
+	if a, b := d.LockKey("outbox/inbox"), d.LockKey("b_outbox/inbox"); a == b ||
+		a != d.LockKey("outbox/inbox") {
 		t.Errorf("got lock keys %s and %s", a, b)
 	}
 }

@@ -12,9 +12,11 @@ import (
 // columns is the width that comments are wrapped at.
 const columns = 110
 
-// comment makes a comment of paragraphs, empty ones left out. They may come from the catalogue: whatever they say, no
-// line of them is more than text to a compiler or a linter.
-func comment(paragraphs ...string) *jen.Statement { return jen.Comment(commentText("", paragraphs...)) }
+// comment makes a comment of paragraphs, empty ones left out. They may come from the catalogue:
+// whatever they say, no line of them is more than text to a compiler or a linter.
+func comment(paragraphs ...string) *jen.Statement {
+	return jen.Comment(commentText("", paragraphs...))
+}
 
 // deprecatedComment is comment with a paragraph that tools understand, where instead is not empty:
 //
@@ -51,8 +53,8 @@ var (
 	apostrophes = regexp.MustCompile("''+")
 )
 
-// wrapped returns text as lines that fit, without blank ones at either end and without two of them in a row. Line breaks and
-// indentation are kept.
+// wrapped returns text as lines that fit, without blank ones at either end and without two of them
+// in a row. Line breaks and indentation are kept.
 func wrapped(text string) []string {
 	var lines []string
 	text = apostrophes.ReplaceAllString(backquotes.ReplaceAllString(printable(text), "`"), `"`)

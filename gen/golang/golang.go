@@ -1,7 +1,8 @@
 // Package golang turns a catalogue into Go.
 //
-// One file of this package holds one construct: events, consumers, the store and so on. Every function that makes Go shows in its
-// comment what it makes. Nothing is decided here about the catalogue, and nothing is written to disk.
+// One file of this package holds one construct: events, consumers, the store and so on. Every
+// function that makes Go shows in its comment what it makes. Nothing is decided here about the
+// catalogue, and nothing is written to disk.
 package golang
 
 import (
@@ -21,8 +22,8 @@ type File struct {
 	Content []byte
 }
 
-// Emit returns the Go files of a catalogue, in an order that is always the same. importPath is that of the package they form; the
-// package that sqlc makes of the queries is outboxdb below it.
+// Emit returns the Go files of a catalogue, in an order that is always the same. importPath is that
+// of the package they form; the package that sqlc makes of the queries is outboxdb below it.
 func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 	engine := dialect.Of(c.Database.Engine)
 	if engine == nil {
@@ -42,7 +43,8 @@ func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 	return append(files, store), err
 }
 
-// renderAll renders as many sources at once as there are processors: most of a run is spent on formatting them.
+// renderAll renders as many sources at once as there are processors: most of a run is spent on
+// formatting them.
 func (g *generator) renderAll(sources []source) ([]File, error) {
 	files, errs := make([]File, len(sources)), make([]error, len(sources))
 	processors := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -72,7 +74,8 @@ type generator struct {
 	patterns   map[*catalogue.Field]string // the variables' names
 }
 
-// source is a file to be: what it says of the package, where it is the one that does, and its declarations.
+// source is a file to be: what it says of the package, where it is the one that does, and its
+// declarations.
 type source struct {
 	name         string
 	packageDoc   []string

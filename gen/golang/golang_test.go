@@ -35,7 +35,8 @@ func TestEmitMatchesTheGoldens(t *testing.T) {
 			var want []string
 			for _, f := range files {
 				want = append(want, f.Path)
-				golden, err := os.ReadFile(filepath.Join("testdata", name, filepath.FromSlash(f.Path)))
+				golden, err := os.ReadFile(filepath.Join("testdata", name,
+					filepath.FromSlash(f.Path)))
 				if err != nil {
 					t.Fatalf("%v; run go test with -update", err)
 				}
@@ -90,7 +91,8 @@ func TestEmitIsDeterministic(t *testing.T) {
 	first, second := cases(t), cases(t)
 	for name, c := range first {
 		a, b, again := emit(t, name, c), emit(t, name, c), emit(t, name, second[name])
-		if fmt.Sprintf("%q", a) != fmt.Sprintf("%q", b) || fmt.Sprintf("%q", a) != fmt.Sprintf("%q", again) {
+		if fmt.Sprintf("%q", a) != fmt.Sprintf("%q", b) ||
+			fmt.Sprintf("%q", a) != fmt.Sprintf("%q", again) {
 			t.Errorf("%s: two runs differ", name)
 		}
 	}
@@ -130,7 +132,8 @@ func checkImports(t *testing.T, name string, content []byte) {
 		before := f.Imports[i-1]
 		apart := fset.Position(spec.Pos()).Line > fset.Position(before.Pos()).Line+1
 		if changes := isStandard(before.Path.Value) != isStandard(spec.Path.Value); apart != changes {
-			t.Errorf("%s: imports %s and %s: apart is %t, want %t", name, before.Path.Value, spec.Path.Value, apart, changes)
+			t.Errorf("%s: imports %s and %s: apart is %t, want %t", name, before.Path.Value,
+				spec.Path.Value, apart, changes)
 		}
 		if !isStandard(before.Path.Value) && isStandard(spec.Path.Value) {
 			t.Errorf("%s: %s stands behind %s", name, spec.Path.Value, before.Path.Value)
@@ -197,7 +200,8 @@ func TestKeyOfATypeWithoutTextIsAnError(t *testing.T) {
 		c := hostile()
 		key := &catalogue.Field{Name: "key", JSONName: "key", GoName: "Key", Type: ref}
 		c.Events[0].Key, c.Events[0].Fields = []*catalogue.Field{key}, []*catalogue.Field{key}
-		if _, err := golang.Emit(c, "example.com/x"); err == nil || !strings.Contains(err.Error(), "key of ") {
+		if _, err := golang.Emit(c, "example.com/x"); err == nil ||
+			!strings.Contains(err.Error(), "key of ") {
 			t.Errorf("%+v: got error %v, want one about the key", ref, err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/golang"
 )
 
-// What a catalogue's author could write to reach more than a comment or a string. The rules of package catalogue refuse some of it.
+// What a catalogue's author could write to reach more than a comment or a string. The rules of
+// package catalogue refuse some of it.
 var (
 	hostileDoc = strings.Join([]string{
 		"It ends */ a comment, and `quotes` \"it\" 100 %d.",
@@ -29,7 +30,8 @@ var (
 		"\t- and a list",
 		"# Heading",
 		"A return\rand a separator\u2028and a bell\a and a mark\ufeff and a trick\u202e and half a rune\xff and Grüße, 世界 🎉.",
-		strings.Repeat("long ", 40) + "go:noinline " + strings.Repeat("x", 150) + " Deprecated: wrapped",
+		strings.Repeat("long ", 40) + "go:noinline " + strings.Repeat("x", 150) +
+			" Deprecated: wrapped",
 		"",
 	}, "\n")
 	hostileText       = "a`b\"c\\d\n*/ %s \x00 \u2028 世界"
@@ -126,11 +128,13 @@ func hostile() *catalogue.Catalogue {
 		Database: catalogue.Database{Engine: "postgresql", Schema: "we`ird\"", Prefix: "a'b_"},
 		Relay:    catalogue.Relay{Shards: 64, Retention: 1500},
 		Types: []*catalogue.Type{enum, {
-			Name: "Struct", GoName: "Struct", Doc: doc, Fields: []*catalogue.Field{&other}, Personal: true,
+			Name: "Struct", GoName: "Struct", Doc: doc, Fields: []*catalogue.Field{&other},
+			Personal: true,
 		}},
 		Events: []*catalogue.Event{event},
 		Consumers: []*catalogue.Consumer{{
-			Name: "reader", Doc: doc, Handles: []*catalogue.Event{event}, Emits: []*catalogue.Event{event},
+			Name: "reader", Doc: doc, Handles: []*catalogue.Event{event},
+			Emits:  []*catalogue.Event{event},
 			GoName: "Reader", FileName: "reader_consumer.gen.go",
 		}},
 	}

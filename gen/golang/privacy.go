@@ -2,18 +2,20 @@ package golang
 
 import "github.com/dave/jennifer/jen"
 
-// privacySource is privacy.gen.go: what keeps personal data out of logs, for all structs that hold any, be it in what they
-// contain.
+// privacySource is privacy.gen.go: what keeps personal data out of logs, for all structs that hold
+// any, be it in what they contain.
 func (g *generator) privacySource() source {
 	s := source{name: "privacy.gen.go"}
 	for _, t := range g.catalogue.Types {
 		if t.Personal {
-			s.declarations = append(s.declarations, logValueMethod(t.GoName, t.Name), formatMethod(t.GoName, t.Name))
+			s.declarations = append(s.declarations, logValueMethod(t.GoName, t.Name),
+				formatMethod(t.GoName, t.Name))
 		}
 	}
 	for _, e := range g.catalogue.Events {
 		if e.Personal {
-			s.declarations = append(s.declarations, logValueMethod(e.GoName, e.TypeName()), formatMethod(e.GoName, e.TypeName()))
+			s.declarations = append(s.declarations, logValueMethod(e.GoName, e.TypeName()),
+				formatMethod(e.GoName, e.TypeName()))
 		}
 	}
 	return s
@@ -34,7 +36,8 @@ func logValueMethod(goName, name string) jen.Code {
 //	// Format keeps personal data out of what package fmt makes of a value, by whatever verb.
 //	func (OrderPlacedV1) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "order.placed@1 [personal data]") }
 func formatMethod(goName, name string) jen.Code {
-	write := jen.List(jen.Id("_"), jen.Id("_")).Op("=").Qual("io", "WriteString").Call(jen.Id("f"), withheld(name))
+	write := jen.List(jen.Id("_"), jen.Id("_")).Op("=").Qual("io", "WriteString").Call(jen.Id("f"),
+		withheld(name))
 	return comment("Format keeps personal data out of what package fmt makes of a value, by whatever verb.").Line().
 		Func().Params(jen.Id(goName)).Id("Format").
 		Params(jen.Id("f").Qual("fmt", "State"), jen.Id("_").Rune()).

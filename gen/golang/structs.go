@@ -18,8 +18,8 @@ func fieldType(r catalogue.Ref) *jen.Statement {
 	return bareType(r)
 }
 
-// elementType makes the type of a list's elements or a map's values. There, what is optional is a pointer in any case: a nil
-// one is null in JSON, which is something else than an empty list.
+// elementType makes the type of a list's elements or a map's values. There, what is optional is a
+// pointer in any case: a nil one is null in JSON, which is something else than an empty list.
 //
 //	*[]string
 func elementType(r catalogue.Ref) *jen.Statement {

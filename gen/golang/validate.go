@@ -32,7 +32,8 @@ func namePatterns(c *catalogue.Catalogue) map[*catalogue.Field]string {
 	return names
 }
 
-// unexported makes a name begin with a small letter, or with a small word of capitals: urlChangedV1.
+// unexported makes a name begin with a small letter, or with a small word of capitals:
+// urlChangedV1.
 func unexported(name string) string {
 	n := 0
 	for n < len(name) && 'A' <= name[n] && name[n] <= 'Z' {
@@ -44,8 +45,10 @@ func unexported(name string) string {
 	return strings.ToLower(name[:n]) + name[n:]
 }
 
-// validation makes the patterns and the Validate method of a struct, or nothing where it has no constraints.
-func (g *generator) validation(goName, receiver string, fields []*catalogue.Field) ([]jen.Code, error) {
+// validation makes the patterns and the Validate method of a struct, or nothing where it has no
+// constraints.
+func (g *generator) validation(goName, receiver string, fields []*catalogue.Field) ([]jen.Code,
+	error) {
 	var declarations, guarded, checks []jen.Code
 	for _, f := range fields {
 		if name := g.patterns[f]; name != "" {
@@ -97,9 +100,11 @@ func validateMethod(goName, receiver string, guarded, checks []jen.Code) jen.Cod
 		Block(append(guarded, jen.Return(result))...)
 }
 
-// needsGuard says whether an absent field would fail its check: not behind a pointer, of which the checks know.
+// needsGuard says whether an absent field would fail its check: not behind a pointer, of which the
+// checks know.
 func needsGuard(f *catalogue.Field) bool {
-	return f.Type.Optional && hasNil(f.Type) && (isPositive(f.Constraints.MinItems) || isPositive(f.Constraints.MinLength))
+	return f.Type.Optional && hasNil(f.Type) && (isPositive(f.Constraints.MinItems) ||
+		isPositive(f.Constraints.MinLength))
 }
 
 func isPositive(n *int) bool { return n != nil && *n > 0 }
@@ -125,14 +130,16 @@ func guard(receiver string, f *catalogue.Field, checks []jen.Code) jen.Code {
 func (g *generator) checks(receiver string, f *catalogue.Field) ([]jen.Code, error) {
 	var checks []jen.Code
 	add := func(function string, arguments ...jen.Code) {
-		checks = append(checks, payload(function).Call(append([]jen.Code{jen.Lit(f.JSONName)}, arguments...)...))
+		checks = append(checks, payload(function).Call(append([]jen.Code{jen.Lit(f.JSONName)},
+			arguments...)...))
 	}
 	c := f.Constraints
 	if c.MinItems != nil || c.MaxItems != nil {
 		add("Items", jen.Len(selector(receiver, f.GoName)), least(c.MinItems), most(c.MaxItems))
 	}
 	if c.MinLength != nil || c.MaxLength != nil {
-		add(scalars[f.Type.Scalar].length, pointer(receiver, f), least(c.MinLength), most(c.MaxLength))
+		add(scalars[f.Type.Scalar].length, pointer(receiver, f), least(c.MinLength),
+			most(c.MaxLength))
 	}
 	if c.Pattern != "" {
 		add("Pattern", pointer(receiver, f), jen.Id(g.patterns[f]))

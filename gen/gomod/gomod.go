@@ -12,7 +12,8 @@ type File struct {
 	Tools  []string // the packages of its tool directives
 }
 
-// Parse reads a go.mod. What it does not understand, it passes over: the go command reports that better.
+// Parse reads a go.mod. What it does not understand, it passes over: the go command reports that
+// better.
 func Parse(data []byte) File {
 	var (
 		f     File

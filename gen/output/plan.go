@@ -73,7 +73,8 @@ func (p Plan) validate() error {
 	return nil
 }
 
-// Hash identifies a file's contents by a SHA-256 in hex. Line endings do not count: a checkout may have changed them.
+// Hash identifies a file's contents by a SHA-256 in hex. Line endings do not count: a checkout may
+// have changed them.
 func Hash(data []byte) string {
 	sum := sha256.Sum256(unix(data))
 	return hex.EncodeToString(sum[:])
@@ -102,5 +103,6 @@ func HasMarker(data []byte, marker string) bool {
 	return false
 }
 
-// isGenerated reports whether a file says that it was generated, by outboxgen itself or by sqlc on its behalf.
+// isGenerated reports whether a file says that it was generated, by outboxgen itself or by sqlc on
+// its behalf.
 func isGenerated(data []byte) bool { return HasMarker(data, Marker) || HasMarker(data, MarkerSQLC) }

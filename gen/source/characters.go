@@ -11,10 +11,12 @@ import (
 // maxCharacterProblems bounds what is said of a file that is not text at all.
 const maxCharacterProblems = 10
 
-// checkCharacters reports what is not UTF-8, and characters that a reviewer cannot see. It returns false where there are any.
+// checkCharacters reports what is not UTF-8, and characters that a reviewer cannot see. It returns
+// false where there are any.
 func (l *loader) checkCharacters(data []byte) bool {
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
-		d := diag.New(diag.YAMLEncoding, diag.Pos{File: l.file, Line: 1, Column: 1}, "the file is UTF-16, and must be UTF-8")
+		d := diag.New(diag.YAMLEncoding, diag.Pos{File: l.file, Line: 1, Column: 1},
+			"the file is UTF-16, and must be UTF-8")
 		l.report(d.WithHelp("save it as UTF-8"))
 		return false
 	}
@@ -69,13 +71,15 @@ func (l *loader) checkDocuments() {
 		pos := diag.Pos{File: l.file, Line: i + 1, Column: 1, End: 4}
 		switch {
 		case isMarker(line, "...") || started && isMarker(line, "---"):
-			d := diag.New(diag.YAMLDocuments, pos, "a catalogue is one document, and this begins or ends another")
+			d := diag.New(diag.YAMLDocuments, pos,
+				"a catalogue is one document, and this begins or ends another")
 			l.report(d.WithHelp("remove this line"))
 		case isMarker(line, "---"):
 			started = true
 		case !started && len(line) > 0 && line[0] == '%':
 			pos.End = trimmedEnd(line)
-			l.report(diag.New(diag.YAMLDocuments, pos, "a catalogue has no YAML directives").WithHelp("remove this line"))
+			l.report(diag.New(diag.YAMLDocuments, pos, "a catalogue has no YAML directives").
+				WithHelp("remove this line"))
 		case firstMark(line) < len(line) && line[firstMark(line)] != '#':
 			started = true
 		}
@@ -83,10 +87,12 @@ func (l *loader) checkDocuments() {
 }
 
 func isMarker(line []rune, marker string) bool {
-	return len(line) >= 3 && string(line[:3]) == marker && (len(line) == 3 || line[3] == ' ' || line[3] == '\t')
+	return len(line) >= 3 && string(line[:3]) == marker &&
+		(len(line) == 3 || line[3] == ' ' || line[3] == '\t')
 }
 
-// indentTab returns the index of a tab before a line's first mark, or -1. A line of white space only has no indentation.
+// indentTab returns the index of a tab before a line's first mark, or -1. A line of white space
+// only has no indentation.
 func indentTab(line []rune) int {
 	mark := firstMark(line)
 	if mark == len(line) {

@@ -49,8 +49,10 @@ func (l *loader) convertPairs(y *yaml.Node, n *Node, depth int) {
 			continue
 		}
 		if pos, ok := first[key.Text]; ok {
-			d := diag.New(diag.YAMLDuplicateKey, key.Pos, "key %q stands here a second time", key.Text)
-			l.report(d.WithHelp("remove one of the two, or rename it").WithRelated(pos, "the first one"))
+			d := diag.New(diag.YAMLDuplicateKey, key.Pos, "key %q stands here a second time",
+				key.Text)
+			l.report(d.WithHelp("remove one of the two, or rename it").
+				WithRelated(pos, "the first one"))
 			continue
 		}
 		first[key.Text] = key.Pos
@@ -67,7 +69,8 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 		l.report(d.WithHelp("declare a type under types and use its name"))
 		return nil
 	case y.Kind == yaml.MappingNode || y.Kind == yaml.SequenceNode:
-		l.report(diag.New(diag.YAMLKey, pos, "a key is a name, not %s", kindOf(y)).WithHelp("quote it if it is meant as text"))
+		l.report(diag.New(diag.YAMLKey, pos, "a key is a name, not %s", kindOf(y)).
+			WithHelp("quote it if it is meant as text"))
 		return nil
 	}
 	l.checkPlain(y, true)
@@ -80,15 +83,16 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 		return nil
 	}
 	if key.Reading != Text && !coordinate(key.Text) {
-		d := diag.New(diag.YAMLQuote, pos, "the key %s is %s, and text is meant", key.Text, key.Reading)
+		d := diag.New(diag.YAMLQuote, pos, "the key %s is %s, and text is meant", key.Text,
+			key.Reading)
 		l.report(d.WithHelp("quote it: %q", key.Text))
 	}
 	key.Reading = Text
 	return key
 }
 
-// coordinate reports whether a key is a plain y or n, which are common names of fields and which no reader of today takes for a
-// boolean as a key.
+// coordinate reports whether a key is a plain y or n, which are common names of fields and which no
+// reader of today takes for a boolean as a key.
 func coordinate(key string) bool { return len(key) == 1 && strings.ContainsAny(key, "yYnN") }
 
 func kindOf(y *yaml.Node) Kind {
@@ -131,9 +135,11 @@ var numeric = regexp.MustCompile(
 	`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^0o[0-7]+$|^0x[0-9a-fA-F]+$`,
 )
 
-var oldBools = map[string]bool{"y": true, "yes": true, "on": true, "n": true, "no": true, "off": true}
+var oldBools = map[string]bool{"y": true, "yes": true, "on": true, "n": true, "no": true,
+	"off": true}
 
-// reading says what a scalar may be taken for. The tag is the reader's own guess, as explicit tags have been refused.
+// reading says what a scalar may be taken for. The tag is the reader's own guess, as explicit tags
+// have been refused.
 func reading(y *yaml.Node) Reading {
 	if y.Style&^yaml.TaggedStyle != 0 {
 		return Text // quoted, or a block
@@ -156,7 +162,8 @@ func reading(y *yaml.Node) Reading {
 	if numeric.MatchString(y.Value) {
 		return Float // beyond what the reader's own numbers hold: it takes 1e400 for text
 	}
-	if oldBools[strings.ToLower(y.Value)] || sexagesimal.MatchString(y.Value) || y.Value == "=" || y.Value == "<<" {
+	if oldBools[strings.ToLower(y.Value)] || sexagesimal.MatchString(y.Value) || y.Value == "=" ||
+		y.Value == "<<" {
 		return Ambiguous
 	}
 	return Text

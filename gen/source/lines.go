@@ -7,7 +7,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// checkTabs reports tabs in the indentation, wherever the YAML reader let them pass, except on lines that are text.
+// checkTabs reports tabs in the indentation, wherever the YAML reader let them pass, except on
+// lines that are text.
 func (l *loader) checkTabs(text map[int]bool) {
 	for i, line := range l.lines {
 		if tab := indentTab(line); tab >= 0 && !text[i+1] {
@@ -22,7 +23,8 @@ func (l *loader) tabProblem(line, tab int) diag.Diagnostic {
 		return diag.New(diag.YAMLTab,
 			pos, "the line is blank but for a tab").WithHelp("remove the tab")
 	}
-	return diag.New(diag.YAMLTab, pos, "the line is indented with a tab").WithHelp("indent with spaces")
+	return diag.New(diag.YAMLTab, pos, "the line is indented with a tab").
+		WithHelp("indent with spaces")
 }
 
 // blockLines returns the lines that are text of a block scalar.

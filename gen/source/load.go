@@ -9,7 +9,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// Limits on a file. They are far above what people write, and far below what a machine suffers from.
+// Limits on a file. They are far above what people write, and far below what a machine suffers
+// from.
 const (
 	MaxBytes = 1 << 20
 	MaxDepth = 32
@@ -17,13 +18,15 @@ const (
 
 // Load reads a file's bytes. The file is what positions call it; nothing is read from disk.
 //
-// Every problem is in the list. The result is nil where nothing of the file could be read; otherwise it holds what could be, so
-// that its caller can go on and find more. The root of an empty file is an empty scalar.
+// Every problem is in the list. The result is nil where nothing of the file could be read;
+// otherwise it holds what could be, so that its caller can go on and find more. The root of an
+// empty file is an empty scalar.
 func Load(file string, data []byte) (*File, diag.List) {
 	l := &loader{file: file}
 	if len(data) > MaxBytes {
 		pos := diag.Pos{File: file}
-		l.report(diag.New(diag.YAMLLimit, pos, "the file has %d bytes, and %d are the limit", len(data), MaxBytes))
+		l.report(diag.New(diag.YAMLLimit, pos, "the file has %d bytes, and %d are the limit",
+			len(data), MaxBytes))
 		return nil, l.list
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -37,7 +40,8 @@ func Load(file string, data []byte) (*File, diag.List) {
 		l.report(l.locate(err))
 		return nil, l.list
 	}
-	out := &File{Root: &Node{Kind: Scalar, Reading: Empty, Pos: diag.Pos{File: file, Line: 1, Column: 1}}}
+	out := &File{Root: &Node{Kind: Scalar, Reading: Empty,
+		Pos: diag.Pos{File: file, Line: 1, Column: 1}}}
 	if len(root.Content) > 0 {
 		out.Root = l.convert(root.Content[0], 1)
 	}
@@ -74,7 +78,8 @@ func parse(data []byte) (root yaml.Node, err error) {
 	return root, err
 }
 
-// splitLines returns the lines without their ends. Only LF and CRLF end a line: checkCharacters has refused all others.
+// splitLines returns the lines without their ends. Only LF and CRLF end a line: checkCharacters has
+// refused all others.
 func splitLines(data []byte) [][]rune {
 	lines := bytes.Split(data, []byte("\n"))
 	out := make([][]rune, len(lines))

@@ -1,16 +1,19 @@
 // Package source reads YAML strictly, and keeps where everything stands.
 //
-// It refuses what makes YAML treacherous: duplicate keys, anchors, aliases, merge keys, tags, several documents, tabs in the
-// indentation, and characters that hide what a file says. What a plain scalar may be taken for is kept with it, so that a
-// caller can ask for quotes where text is meant.
+// It refuses what makes YAML treacherous: duplicate keys, anchors, aliases, merge keys, tags,
+// several documents, tabs in the indentation, and characters that hide what a file says. What a
+// plain scalar may be taken for is kept with it, so that a caller can ask for quotes where text is
+// meant.
 package source
 
 import "github.com/outboxgen/outboxgen/gen/diag"
 
 // File is what Load reads.
 type File struct {
-	Root       *Node
-	Directives []*Node // comments that speak to this tool, such as `# outboxgen:ignore …`, as scalars without the number sign
+	Root *Node
+	// comments that speak to this tool, such as `# outboxgen:ignore …`, as scalars without the
+	// number sign
+	Directives []*Node
 }
 
 // Kind is the shape of a Node.
@@ -55,7 +58,8 @@ const (
 
 // String returns the reading for people, with its article.
 func (r Reading) String() string {
-	return [...]string{"text", "empty", "null", "a boolean", "a number", "a number", "a date", "not text to every YAML reader"}[r]
+	return [...]string{"text", "empty", "null", "a boolean", "a number", "a number", "a date",
+		"not text to every YAML reader"}[r]
 }
 
 // Node is a piece of a file.

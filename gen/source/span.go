@@ -43,14 +43,18 @@ func length(y *yaml.Node, rest []rune) int {
 
 // wordLength counts the runes up to white space, or up to what ends a word between brackets.
 func wordLength(rest []rune) int {
-	n := slices.IndexFunc(rest, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' || r == ']' || r == '}' })
+	n := slices.IndexFunc(rest, func(r rune) bool {
+		return r == ' ' || r == '\t' || r == ',' ||
+			r == ']' || r == '}'
+	})
 	if n < 0 {
 		return len(rest)
 	}
 	return n
 }
 
-// plainLength counts the runes of a plain scalar. One that goes on in the next line ends with this one.
+// plainLength counts the runes of a plain scalar. One that goes on in the next line ends with this
+// one.
 func plainLength(value, rest []rune) int {
 	if len(value) <= len(rest) && slices.Equal(value, rest[:len(value)]) {
 		return len(value)
@@ -93,7 +97,8 @@ func flowLength(rest []rune) int {
 	return contentLength(rest)
 }
 
-// opensQuote reports whether the quote at i begins a scalar rather than being an apostrophe within one.
+// opensQuote reports whether the quote at i begins a scalar rather than being an apostrophe within
+// one.
 func opensQuote(rest []rune, i int) bool {
 	return i == 0 || slices.Contains([]rune(" \t,[{:"), rest[i-1])
 }

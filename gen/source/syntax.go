@@ -10,11 +10,13 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// lookAhead is how many lines a quoted text or a bracket may go on for and still be told from an error.
+// lookAhead is how many lines a quoted text or a bracket may go on for and still be told from an
+// error.
 const lookAhead = 40
 
-// locate turns the YAML reader's error into a diagnostic. The reader often reports where a block begins, or nothing at all: so
-// the line is found anew, as the one after the longest prefix of the file that is YAML.
+// locate turns the YAML reader's error into a diagnostic. The reader often reports where a block
+// begins, or nothing at all: so the line is found anew, as the one after the longest prefix of the
+// file that is YAML.
 func (l *loader) locate(err error) diag.Diagnostic {
 	number := l.firstBadLine()
 	line := l.line(number)
@@ -45,7 +47,8 @@ func (l *loader) locate(err error) diag.Diagnostic {
 			pos.Column, pos.End = match[0]+1, match[1]+1
 			help = strings.ReplaceAll(help, "%s", string(line[match[0]:match[1]]))
 		}
-		return diag.New(c.rule, pos, "%s", cmp.Or(c.message, "this is not YAML: "+reason)).WithHelp("%s", help)
+		return diag.New(c.rule, pos, "%s", cmp.Or(c.message, "this is not YAML: "+reason)).
+			WithHelp("%s", help)
 	}
 	return diag.New(diag.YAMLSyntax, pos, "this is not YAML: %s", reason).
 		WithHelp("look at this line and at the one before it: indentation, quotes, brackets")
@@ -66,8 +69,9 @@ func matchAt(re *regexp.Regexp, line []rune) []int {
 
 // syntaxCause is something that people often mean by an error of the YAML reader.
 type syntaxCause struct {
-	reason  string         // part of the reader's error
-	at      *regexp.Regexp // must match the line; its first group is marked. nil: any line, all of it
+	reason string // part of the reader's error
+	// must match the line; its first group is marked. nil: any line, all of it
+	at      *regexp.Regexp
 	rule    string
 	message string // instead of the reader's
 	help    string // %s stands for what is marked
@@ -78,11 +82,14 @@ var syntaxCauses = []syntaxCause{
 	{"", regexp.MustCompile(`:\s+([\[{][^"']*[\]}]\?)`), diag.YAMLSyntax,
 		"YAML cannot read a ? after a bracket", `quote it: "%s"`},
 	{"unknown anchor", regexp.MustCompile(`(\*[^\s,\]}]+)`), diag.YAMLAnchor,
-		"aliases are not part of the language", "say it again here; quote it if it is meant as text"},
-	{"alphabetic or numeric character", regexp.MustCompile(`[\s\[{,]([*&][^\s,\]}]*)`), diag.YAMLAnchor,
+		"aliases are not part of the language",
+		"say it again here; quote it if it is meant as text"},
+	{"alphabetic or numeric character", regexp.MustCompile(`[\s\[{,]([*&][^\s,\]}]*)`),
+		diag.YAMLAnchor,
 		"anchors and aliases are not part of the language", "quote it if it is meant as text"},
 	{"tag", regexp.MustCompile(`[\s\[{,](![^\s,\]}]*)`), diag.YAMLTag,
-		"tags are not part of the language", "remove the tag; quote the value if it is meant as text"},
+		"tags are not part of the language",
+		"remove the tag; quote the value if it is meant as text"},
 	{"cannot start any token", regexp.MustCompile(`^ *(?:[-?:] *)+(\t)`), diag.YAMLTab,
 		"a tab stands where YAML takes spaces only", "write spaces"},
 	{"cannot start any token", regexp.MustCompile("[\\s\\[{,]([@`%][^\\s,\\]}]*)"), diag.YAMLSyntax,

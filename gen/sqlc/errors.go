@@ -41,7 +41,8 @@ func asCompileError(err error) error {
 		line, lineErr := strconv.Atoi(m[2])
 		column, columnErr := strconv.Atoi(m[3])
 		if lineErr == nil && columnErr == nil {
-			compile.Problems = append(compile.Problems, Problem{File: m[1], Line: line, Column: column, Message: m[4]})
+			compile.Problems = append(compile.Problems,
+				Problem{File: m[1], Line: line, Column: column, Message: m[4]})
 		}
 	}
 	if len(compile.Problems) == 0 {

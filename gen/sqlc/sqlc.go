@@ -1,4 +1,5 @@
-// Package sqlc runs sqlc as a child process: its library exits the process on an error and is several hundred megabytes of modules.
+// Package sqlc runs sqlc as a child process: its library exits the process on an error and is
+// several hundred megabytes of modules.
 package sqlc
 
 import (
@@ -31,7 +32,8 @@ type Command struct {
 	Notice func()
 }
 
-// How long sqlc may take: it needs a second, and minutes where the go command has to build it first.
+// How long sqlc may take: it needs a second, and minutes where the go command has to build it
+// first.
 const (
 	runTimeout   = time.Minute
 	buildTimeout = 15 * time.Minute

@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// checkVersion refuses a sqlc that is too old for the SQL. A build without a version is taken as it is.
+// checkVersion refuses a sqlc that is too old for the SQL. A build without a version is taken as it
+// is.
 func (c Command) checkVersion(ctx context.Context) error {
 	out, err := c.run(ctx, "version")
 	if err != nil {
