@@ -49,10 +49,11 @@ type checker struct {
 	searches     int                    // for a name that was meant
 }
 
-// maxSearches bounds what is spent on a catalogue in which hardly a name is right.
+// maxSearches is how many unknown names of a catalogue get a suggestion: each is compared with all
+// names that there are, which takes minutes if thousands of them are wrong.
 const maxSearches = 100
 
-// nearest is the function of that name, for as long as its answers are worth their time.
+// nearest calls the function of that name, maxSearches times at most.
 func (k *checker) nearest(s string, candidates []string) string {
 	if k.searches++; k.searches > maxSearches {
 		return ""
@@ -78,7 +79,7 @@ func (k *checker) index() {
 	}
 }
 
-// complete fills the model from the drafts.
+// complete puts the drafts' parts of the model together.
 func (k *checker) complete() {
 	for _, t := range k.typeDrafts {
 		t.Fields = fieldsOf(t.fieldDrafts)
@@ -115,8 +116,8 @@ func (k *checker) allFields(f func(*fieldDraft)) {
 	}
 }
 
-// resolveTypes turns type expressions into references. A field whose type is unknown is left
-// without one.
+// resolveTypes turns type expressions into references. It sets the expression of a field whose type
+// is unknown to nil.
 func (k *checker) resolveTypes() {
 	k.allFields(func(f *fieldDraft) {
 		if f.expr == nil {
@@ -164,7 +165,7 @@ func (k *checker) unknownType(x *typeExpr) {
 	k.add(d)
 }
 
-// enums checks that the values of every enum can be told apart.
+// enums checks that the values of every enum differ, and names their constants.
 func (k *checker) enums() {
 	for _, t := range k.typeDrafts {
 		if t.Enum == nil {
@@ -207,8 +208,8 @@ func (k *checker) topics() {
 	}
 }
 
-// versions checks that those of one event follow one another. They need not begin at 1: old ones
-// are retired.
+// versions checks that the versions of an event have no gaps. They need not begin at 1, because old
+// versions are removed some day.
 func (k *checker) versions() {
 	latest := map[string]*eventDraft{}
 	sorted := slices.Clone(k.eventDrafts)

@@ -21,7 +21,7 @@ func (r Ref) takes(constraint string) bool {
 	}
 }
 
-// takers names the types that a constraint fits.
+// takers names the types that a constraint fits, for people.
 func takers(constraint string) string {
 	names := scalarsThat(func(s Scalar) bool { return s.Takes(constraint) })
 	if len(names) == 0 {
@@ -108,8 +108,8 @@ func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
 	return true
 }
 
-// integerLimit returns a function that makes a literal of a whole number of so many bits, or says
-// how to mend it.
+// integerLimit returns a function that turns a whole number of so many bits into a Go literal, or
+// says how to mend it.
 func integerLimit(bits int) func(text string) (literal, help string) {
 	return func(text string) (literal, help string) {
 		n, err := strconv.ParseInt(text, 10, bits)
@@ -126,8 +126,8 @@ func integerLimit(bits int) func(text string) (literal, help string) {
 	}
 }
 
-// floatLimit returns a number as a literal, or says why a float64 does not hold it. One that is not
-// the shortest text of the float64 next to it would become another number without a word.
+// floatLimit turns a number into a Go literal, or says how to mend it. It refuses a number that
+// float64 cannot hold, since the limit would silently be another one.
 func floatLimit(text string) (literal, help string) {
 	x, err := strconv.ParseFloat(text, 64)
 	nearest := strconv.FormatFloat(x, 'g', -1, 64)
@@ -144,8 +144,8 @@ func floatLimit(text string) (literal, help string) {
 	}
 }
 
-// isNumberOf reports whether text is the number that x is exactly, or the one that its shortest
-// text is. All three are of a size that a float64 has, so that no fraction grows out of bounds.
+// isNumberOf reports whether text is exactly the number x, or exactly the number that x's shortest
+// text stands for. All three are numbers of a size that float64 has, which bounds the fractions.
 func isNumberOf(text string, x float64, shortest string) bool {
 	number, ok := new(big.Rat).SetString(text)
 	short, ok2 := new(big.Rat).SetString(shortest)
@@ -176,7 +176,7 @@ func (k *checker) constraintPair(said map[string]constraintDraft, lower, upper s
 		WithRelated(low.pos, "%s", lower))
 }
 
-// compareNumbers compares texts that have been found to be numbers, exactly.
+// compareNumbers compares two numbers exactly. Texts that are no numbers have been reported.
 func compareNumbers(a, b string) int {
 	x, _, errX := big.ParseFloat(a, 10, 200, big.ToNearestEven)
 	y, _, errY := big.ParseFloat(b, 10, 200, big.ToNearestEven)

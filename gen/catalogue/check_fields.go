@@ -7,7 +7,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// fieldNames checks that the fields of a struct differ in Go and in JSON.
+// fieldNames checks that no two fields of a struct share a name in Go or in JSON.
 func (k *checker) fieldNames() {
 	for _, t := range k.typeDrafts {
 		k.structNames(t.fieldDrafts, t.Personal)
@@ -49,7 +49,8 @@ func (k *checker) structNames(fields []*fieldDraft, personal bool) {
 	}
 }
 
-// personal finds the types and events that hold personal data, be it in what they contain.
+// personal finds the types and events that hold personal data, in their own fields or in what these
+// contain.
 func (k *checker) personal() {
 	for changed := true; changed; {
 		changed = false

@@ -6,8 +6,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// recursion reports structs that contain themselves other than through an optional, a list or a
-// map. Of all the types that contain one another, one circle is reported.
+// recursion reports structs that contain themselves, unless through an optional, a list or a map.
+// It reports one circle for each group of types that contain one another.
 func (k *checker) recursion() {
 	nodes := map[*Type]int{}
 	for i, t := range k.typeDrafts {

@@ -50,7 +50,7 @@ func (d *decoder) types(p source.Pair, c *draft) {
 	}
 }
 
-// typeShape checks that a type is one thing: a struct or an enum.
+// typeShape checks that a type is either a struct or an enum.
 func (d *decoder) typeShape(t *typeDraft, n *source.Node) {
 	switch {
 	case t.fieldsKey.isSet() && t.enumKey.isSet():
@@ -131,8 +131,8 @@ func (d *decoder) fields(p source.Pair) []*fieldDraft {
 	return fields
 }
 
-// isLongForm tells {type: T, ...} from the map {string: T}. A mapping whose first key is a scalar's
-// name is meant as a map.
+// isLongForm reports whether a field is written as {type: T, ...}. A mapping whose first key is the
+// name of a scalar is meant as a map, such as {string: T}.
 func isLongForm(n *source.Node) bool {
 	if n.Kind != source.Mapping {
 		return false
@@ -140,7 +140,7 @@ func isLongForm(n *source.Node) bool {
 	return n.Get("type") != nil || len(n.Pairs) == 0 || !isScalarName(n.Pairs[0].Key.Text)
 }
 
-// decideNames settles what a field is called in JSON and in Go.
+// decideNames decides what a field is called in JSON and in Go.
 func (f *fieldDraft) decideNames(d *decoder) {
 	f.JSONName, f.GoName = f.Name, camel(f.Name)
 	if f.jsonNameWord.isSet() && d.jsonName(f.jsonNameWord) {

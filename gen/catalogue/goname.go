@@ -52,8 +52,8 @@ func eventGoName(name string, version int) string {
 	return fmt.Sprintf("%sV%d", camel(name), version)
 }
 
-// File names end in .gen.go. The go command looks for _test, _linux and the like before the first
-// point only, and there stands the version or the word consumer.
+// The names of generated files end in .gen.go. The go command leaves out files whose names end in
+// _test, _linux and the like before the first point, so that a version or "consumer" comes there.
 
 func eventFileName(name string, version int) string {
 	return fmt.Sprintf("%s_v%d.gen.go", strings.ReplaceAll(name, ".", "_"), version)

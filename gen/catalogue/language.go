@@ -18,7 +18,7 @@ const (
 	MaxRetention  = 3650 * 24 * time.Hour
 )
 
-// The keys of the catalogue, and of the mappings that stand once in it.
+// The keys of the catalogue, and of those mappings that it has one of.
 
 var catalogueTable = table[draft]{what: "a catalogue", keys: []key[draft]{
 	{"outboxgen", kindInteger, true, "the version of the language: 1",
@@ -84,7 +84,7 @@ var databaseTable = table[Database]{what: "database", keys: []key[Database]{
 		}},
 }}
 
-// engines are those that have a dialect, and those that will.
+// engines are those that have a dialect, and those that are planned.
 var engines = append(offered(dialect.Engines()), choice{"mysql", true}, choice{"sqlite", true})
 
 var migrationsTable = table[Migrations]{what: "migrations", keys: []key[Migrations]{
@@ -103,7 +103,7 @@ var migrationFormats = []choice{
 	{"atlas", true},
 }
 
-// Engines are the database engines that can be chosen today, MigrationFormats the formats of
+// Engines returns the database engines that a catalogue can choose, MigrationFormats the formats of
 // migrations.
 func Engines() []string          { return choiceNames(engines) }
 func MigrationFormats() []string { return choiceNames(migrationFormats) }
@@ -129,7 +129,7 @@ var defaultsTable = table[draft]{what: "defaults", keys: []key[draft]{
 	{name: "retry"},
 }}
 
-// catalogue reads the whole file. It returns nil where nothing can be said of it.
+// catalogue reads the whole file. It returns nil if there is nothing in it to check.
 func (d *decoder) catalogue(file string, f *source.File) *draft {
 	for _, n := range f.Directives {
 		d.add(diag.New(diag.NotSupportedYet, n.Pos, "the comment %q is not supported yet", n.Text))
@@ -156,8 +156,8 @@ func (d *decoder) catalogue(file string, f *source.File) *draft {
 	return c
 }
 
-// readsVersion reports whether the catalogue is in a version of the language that this can read. Of
-// another version, nothing else would be worth saying.
+// readsVersion reports whether the catalogue is in the version of the language that Parse reads. If
+// it is in another one, any further diagnostic would mislead.
 func (d *decoder) readsVersion(root *source.Node) bool {
 	p := root.Get("outboxgen")
 	if p == nil || p.Value.Kind != source.Scalar || !isInteger(p.Value) || p.Value.Text == "1" {

@@ -7,7 +7,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// lint reports what is sound, but probably not meant so. It runs on catalogues without errors only.
+// lint reports what is valid, but probably a mistake. The catalogue must have no errors.
 func lint(c *draft, list *diag.List) {
 	l := &linter{draft: c, list: list}
 	for _, step := range lints {
@@ -55,7 +55,7 @@ var irregular = func() map[string]bool {
 	return m
 }()
 
-// tense looks for a past participle among the words after the noun.
+// tense reports events whose name has no past participle after the noun.
 func (l *linter) tense() {
 	for _, e := range l.eventDrafts {
 		last := e.Name[strings.LastIndexByte(e.Name, '.')+1:]
@@ -70,7 +70,8 @@ func (l *linter) tense() {
 	}
 }
 
-// unhandled says nothing of a catalogue without consumers: its consumers are elsewhere.
+// unhandled reports events that no consumer handles. If a catalogue has no consumers at all, they
+// are in other repositories.
 func (l *linter) unhandled() {
 	if len(l.consumerDrafts) == 0 {
 		return
@@ -114,7 +115,7 @@ func (l *linter) money() {
 	}
 }
 
-// innermost returns what a reference is a list or map of in the end, or itself.
+// innermost returns the type at the core of lists and maps, or the type itself.
 func innermost(r Ref) Ref {
 	for r.Elem != nil {
 		r = *r.Elem

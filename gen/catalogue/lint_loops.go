@@ -6,9 +6,9 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// loops reports circles of consumers in which each emits what the next handles. Of all the
-// consumers that cause one another's events, one circle is reported, at its consumer that comes
-// first in the file.
+// loops reports circles of consumers in which each emits what the next one handles. It reports one
+// circle for each group of consumers that cause one another's events, at the one that comes first
+// in the file.
 func (l *linter) loops() {
 	nodes := map[*Event]int{} // consumers are numbered first, then events
 	for i, e := range l.eventDrafts {

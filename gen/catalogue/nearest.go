@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nearest returns the candidate that s was probably meant to be, or "" where none is near. Of
-// equally near ones it is the first. Nothing is near to "".
+// nearest returns the candidate that s was probably meant to be: the first of the nearest ones, or
+// "" if none is near. Nothing is near to "".
 func nearest(s string, candidates []string) string {
 	if s == "" {
 		return ""

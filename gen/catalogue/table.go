@@ -7,8 +7,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-// table lists the keys of a mapping. What the language has is said here once: decoding, unknown
-// keys and their nearest match, required keys, and what is not compiled yet all follow from it.
+// table lists the keys of a mapping. It is the one place that says what the language has: decoding,
+// suggestions for unknown keys, missing keys, and keys that are not supported yet follow from it.
 type table[T any] struct {
 	what string // what the mapping describes, with its article
 	keys []key[T]
@@ -23,7 +23,7 @@ type key[T any] struct {
 	decode   func(d *decoder, p source.Pair, into *T)
 }
 
-// kind is what a key's value must look like.
+// kind is the form that a key's value must have.
 type kind int
 
 const (
@@ -46,8 +46,8 @@ var kindNames = map[kind]string{
 	kindType: "a type",
 }
 
-// decode reads a mapping. The position is where a missing key is reported: usually the key that the
-// mapping belongs to.
+// decode reads a mapping. It reports missing keys at pos, usually the key that the mapping belongs
+// to.
 func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 	for _, p := range n.Pairs {
 		k := t.find(p.Key.Text)
@@ -115,7 +115,7 @@ func (d *decoder) unknownKey(n *source.Node, what string, known []string) {
 	d.add(x)
 }
 
-// fits reports whether a key's value is of the kind that it must be, and says so where it is not.
+// fits reports whether a key's value is of its kind. If not, it adds a diagnostic.
 func (d *decoder) fits(p source.Pair, k kind) bool {
 	v := p.Value
 	switch {
@@ -143,7 +143,7 @@ func (d *decoder) fits(p source.Pair, k kind) bool {
 	return want != source.Scalar || d.reads(v, k)
 }
 
-// reads reports whether a scalar reads as the kind that it must be.
+// reads reports whether a scalar is of its kind. If not, it adds a diagnostic.
 func (d *decoder) reads(v *source.Node, k kind) bool {
 	switch {
 	case (k == kindText || k == kindOptionalText) && v.Reading != source.Text:

@@ -9,7 +9,7 @@ import (
 
 const typeForms = "a type is T, T?, [T] or {string: T}"
 
-// typeExpr reads a type, as text or as brackets of YAML. It returns nil where there is none.
+// typeExpr reads a type, as text or as brackets of YAML. It returns nil if there is none.
 func (d *decoder) typeExpr(n *source.Node) *typeExpr {
 	switch {
 	case n.Kind == source.Invalid:

@@ -82,7 +82,7 @@ func (d *decoder) consumerName(n *source.Node) bool {
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// snakeHelp proposes the name in snake_case where it has words to make it of.
+// snakeHelp proposes the name in snake_case, if it has words that can be written so.
 func snakeHelp(name string) string {
 	if s := snake(name); snakePattern.MatchString(s) {
 		return "call it " + s
@@ -253,8 +253,8 @@ func (d *decoder) topic(v *source.Node) {
 		WithHelp("%s", help))
 }
 
-// databaseNames checks the names of schema and tables. What a database asks of them is not known as
-// long as the engine is not.
+// databaseNames checks the schema's name and the prefix of tables. If the catalogue names no known
+// engine, the limits of names are not checked.
 func (d *decoder) databaseNames(db Database) {
 	engine := dialect.Of(db.Engine)
 	if db.SchemaPos.Line != 0 {

@@ -16,7 +16,7 @@ type Category string
 
 // The categories, in the order in which the compiler gets to them.
 const (
-	CategoryYAML     Category = "yaml"     // what makes YAML treacherous
+	CategoryYAML     Category = "yaml"     // what people easily misread in YAML
 	CategoryLanguage Category = "language" // the catalogue's keys and values
 	CategoryNames    Category = "names"    // names of things, and of what is generated for them
 	CategoryModel    Category = "model"    // types, events and consumers that must fit together

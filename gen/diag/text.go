@@ -76,7 +76,7 @@ func prefix(pos Pos) string {
 	}
 }
 
-// snippet prints the line of source at pos, and carets under its runes.
+// snippet prints the line of source at pos, and carets under the runes that pos marks.
 func (p *textPrinter) snippet(pos Pos) {
 	line, ok := p.line(pos)
 	if !ok {

@@ -37,8 +37,8 @@ func width(r rune) int {
 	}
 }
 
-// unsafeToPrint reports whether a rune would move the cursor of a terminal or turn the direction of
-// writing.
+// unsafeToPrint reports whether a rune would move the cursor of a terminal or change the direction
+// of writing.
 func unsafeToPrint(r rune) bool {
 	return r != '\t' && unicode.IsControl(r) || IsDirectionControl(r)
 }

@@ -43,8 +43,8 @@ func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 	return append(files, store), err
 }
 
-// renderAll renders as many sources at once as there are processors: most of a run is spent on
-// formatting them.
+// renderAll renders as many sources at once as there are processors, since formatting them takes
+// most of a run.
 func (g *generator) renderAll(sources []source) ([]File, error) {
 	files, errs := make([]File, len(sources)), make([]error, len(sources))
 	processors := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -74,8 +74,8 @@ type generator struct {
 	patterns   map[*catalogue.Field]string // the variables' names
 }
 
-// source is a file to be: what it says of the package, where it is the one that does, and its
-// declarations.
+// source is a file before it is rendered: its declarations, and the package's documentation if the
+// file holds that.
 type source struct {
 	name         string
 	packageDoc   []string

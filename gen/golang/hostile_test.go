@@ -64,7 +64,8 @@ func FuzzComment(f *testing.F) {
 // directive is what tools act upon at the beginning of a comment.
 var directive = regexp.MustCompile(`(?i)^//(go:|line |export |\s*\+build|\s*nolint|\s*lint:|\s*go:)`)
 
-// checkFile wants a file that gofmt leaves as it is, in which text has become neither code nor a directive.
+// checkFile wants a file that gofmt leaves as it is, in which text has become neither code nor a
+// directive.
 func checkFile(t *testing.T, f golang.File, deprecated bool) {
 	t.Helper()
 	if formatted, err := format.Source(f.Content); err != nil || !bytes.Equal(formatted, f.Content) {
@@ -85,7 +86,8 @@ func checkFile(t *testing.T, f golang.File, deprecated bool) {
 	}
 }
 
-// checkComment wants a comment of lines that no tool acts upon, save for a paragraph about deprecation where there is to be one.
+// checkComment wants a comment of lines that no tool acts upon, except for a paragraph about
+// deprecation if deprecated is true.
 func checkComment(t *testing.T, path string, group *ast.CommentGroup, deprecated bool) {
 	t.Helper()
 	for _, c := range group.List {

@@ -2,8 +2,8 @@ package golang
 
 import "github.com/dave/jennifer/jen"
 
-// privacySource is privacy.gen.go: what keeps personal data out of logs, for all structs that hold
-// any, be it in what they contain.
+// privacySource is privacy.gen.go: methods that keep personal data out of logs, for all structs
+// that hold some, in their own fields or in what these contain.
 func (g *generator) privacySource() source {
 	s := source{name: "privacy.gen.go"}
 	for _, t := range g.catalogue.Types {
@@ -31,7 +31,7 @@ func logValueMethod(goName, name string) jen.Code {
 		Add(shortBody(jen.Return(jen.Qual("log/slog", "StringValue").Call(withheld(name)))))
 }
 
-// formatMethod makes what package fmt prefers to all others, for %v and %#v as well as for %d:
+// formatMethod makes the method that package fmt prefers to all others, whatever the verb:
 //
 //	// Format keeps personal data out of what package fmt makes of a value, by whatever verb.
 //	func (OrderPlacedV1) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "order.placed@1 [personal data]") }

@@ -24,7 +24,7 @@ var scalars = map[catalogue.Scalar]scalarRow{
 
 type scalarRow struct {
 	goType func() *jen.Statement
-	// it has a nil of its own, and needs no pointer to be absent
+	// hasNil says that the type has a nil of its own, and needs no pointer to be absent.
 	hasNil  bool
 	keyText func(value *jen.Statement) jen.Code // an event's key as text; nil if it cannot be one
 	length  string                              // the function of runtime/payload that checks a length, or ""

@@ -5,7 +5,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// isPointer says whether a field is a pointer in Go.
+// isPointer reports whether a field is a pointer in Go.
 func isPointer(r catalogue.Ref) bool { return r.Optional && !hasNil(r) }
 
 // fieldType makes the type of a field:
@@ -18,8 +18,8 @@ func fieldType(r catalogue.Ref) *jen.Statement {
 	return bareType(r)
 }
 
-// elementType makes the type of a list's elements or a map's values. There, what is optional is a
-// pointer in any case: a nil one is null in JSON, which is something else than an empty list.
+// elementType makes the type of a list's elements or a map's values. An optional one is always a
+// pointer: nil is null in JSON, which is not the same as an empty list.
 //
 //	*[]string
 func elementType(r catalogue.Ref) *jen.Statement {

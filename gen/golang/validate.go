@@ -8,7 +8,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// namePatterns gives every pattern's variable a name of its own.
+// namePatterns gives each pattern's variable a name that no other has.
 func namePatterns(c *catalogue.Catalogue) map[*catalogue.Field]string {
 	names, uses := map[*catalogue.Field]string{}, map[string]int{}
 	add := func(goName string, fields []*catalogue.Field) {
@@ -32,8 +32,8 @@ func namePatterns(c *catalogue.Catalogue) map[*catalogue.Field]string {
 	return names
 }
 
-// unexported makes a name begin with a small letter, or with a small word of capitals:
-// urlChangedV1.
+// unexported makes the first word of a name lower-case: OrderPlacedV1 becomes orderPlacedV1,
+// URLChangedV1 becomes urlChangedV1.
 func unexported(name string) string {
 	n := 0
 	for n < len(name) && 'A' <= name[n] && name[n] <= 'Z' {
@@ -45,7 +45,7 @@ func unexported(name string) string {
 	return strings.ToLower(name[:n]) + name[n:]
 }
 
-// validation makes the patterns and the Validate method of a struct, or nothing where it has no
+// validation makes the patterns and the Validate method of a struct, or nothing if it has no
 // constraints.
 func (g *generator) validation(goName, receiver string, fields []*catalogue.Field) ([]jen.Code,
 	error) {
@@ -100,8 +100,8 @@ func validateMethod(goName, receiver string, guarded, checks []jen.Code) jen.Cod
 		Block(append(guarded, jen.Return(result))...)
 }
 
-// needsGuard says whether an absent field would fail its check: not behind a pointer, of which the
-// checks know.
+// needsGuard reports whether an absent field would fail its check. The checks know of nil pointers,
+// but take a nil slice or map for an empty one.
 func needsGuard(f *catalogue.Field) bool {
 	return f.Type.Optional && hasNil(f.Type) && (isPositive(f.Constraints.MinItems) ||
 		isPositive(f.Constraints.MinLength))
@@ -160,7 +160,8 @@ func (g *generator) checks(receiver string, f *catalogue.Field) ([]jen.Code, err
 	return checks, nil
 }
 
-// least makes a lower limit, 0 where there is none; most an upper one, -1 where there is none.
+// least makes a lower limit, which is 0 if there is none; most makes an upper one, which is -1 if
+// there is none.
 func least(n *int) jen.Code { return limit(n, 0) }
 func most(n *int) jen.Code  { return limit(n, -1) }
 
