@@ -15,7 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
-// sqlDir is where the SQL and the package that sqlc makes of it stand.
+// sqlDir returns the directory of the SQL and of the package that sqlc makes of it.
 func (g *generator) sqlDir() string { return path.Join(g.catalogue.Go.Dir, sql.Package) }
 
 // addSQL adds the SQL, and what sqlc makes of it.
@@ -71,8 +71,8 @@ func (g *generator) compiledBefore() (map[string][]byte, bool, error) {
 	return compiled, len(compiled) > 0, nil
 }
 
-// markerOfCompiled is what one of sqlc's files must carry to be overwritten: nothing if the
-// manifest says that it is generated.
+// markerOfCompiled returns the marker that one of sqlc's files must have to be overwritten: none if
+// the lock says that it is generated.
 func (g *generator) markerOfCompiled(name string) string {
 	if _, known := g.old.Files[path.Join(g.sqlDir(), name)]; known {
 		return ""

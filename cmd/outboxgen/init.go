@@ -15,7 +15,8 @@ import (
 )
 
 const initHelp = `
-Writes a catalogue to begin with to FILE (by default outbox.yaml) and says what to do next. A file that is there stays as it is.
+Writes a catalogue to begin with to FILE (by default outbox.yaml) and says what to do next. It does
+not overwrite a file.
 `
 
 func runInit(ctx context.Context, args []string, env Env) (int, error) {
@@ -76,7 +77,7 @@ Next:
   5. Commit what was written, outboxgen.lock included, and import %[3]s.
 `
 
-// fileArgument is what has to be said of a catalogue that is not found by itself.
+// fileArgument returns the argument that names a catalogue, which the default name does not need.
 func fileArgument(file string) string {
 	if file == defaultFile {
 		return ""
@@ -84,7 +85,7 @@ func fileArgument(file string) string {
 	return " " + file
 }
 
-// create writes a file that is not there yet, whole or not at all.
+// create writes a file that does not exist yet, whole or not at all.
 func create(ctx context.Context, name string, data []byte) error {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {

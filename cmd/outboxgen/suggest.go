@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// didYouMean suggests the command that a name is nearest to, if one is near.
+// didYouMean suggests the command whose name is nearest, if one is near.
 func didYouMean(name string) string {
 	best, bestDistance := "", 3
 	for _, c := range commands() {

@@ -176,7 +176,7 @@ func (k *checker) enums() {
 			v := &t.Enum.Values[i]
 			switch pos, twice := first[v.Value]; {
 			case twice:
-				k.add(diag.New(diag.EnumDuplicate, v.Pos, "%q stands in %s a second time", v.Value,
+				k.add(diag.New(diag.EnumDuplicate, v.Pos, "%q is in %s a second time", v.Value,
 					t.Name).
 					WithHelp("remove it").WithRelated(pos, "the first one"))
 			case !enumPattern.MatchString(v.Value) || len(v.Value) > maxName:

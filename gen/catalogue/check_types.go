@@ -187,9 +187,9 @@ func (k *checker) unknownEvent(w word, what string) {
 	}
 	switch {
 	case len(versions) > 0 && !versioned:
-		d = d.WithHelp("say which version: %s", listed(versions, " or "))
+		d = d.WithHelp("add the version: %s", listed(versions, " or "))
 	case len(versions) > 0:
-		d = d.WithHelp("there is %s", listed(versions, " and "))
+		d = d.WithHelp("its versions are %s", listed(versions, " and "))
 	case near != "":
 		d = d.WithHelp("did you mean %q?", near)
 	default:

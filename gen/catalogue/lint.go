@@ -36,7 +36,7 @@ func (l *linter) docs() {
 	for _, e := range l.eventDrafts {
 		if e.Doc == "" {
 			l.list.Add(diag.New(diag.LintEventDoc, e.Pos, "%s has no doc", e.TypeName()).
-				WithHelp("say what has happened, for those who handle it"))
+				WithHelp("write what has happened, for those who handle it"))
 		}
 	}
 }

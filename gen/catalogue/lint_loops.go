@@ -38,5 +38,5 @@ func (l *linter) loop(circle []arrow[*Event]) {
 	}
 	message := fmt.Sprintf("%s, which %s handles", listed(steps, ", "), first.Name)
 	d := diag.New(diag.LintConsumerLoop, first.Pos, "events go round in a circle: %s", message)
-	l.list.Add(d.WithHelp("make sure that a handler comes to an end of it, or break the circle"))
+	l.list.Add(d.WithHelp("make sure that one of the handlers stops emitting, or break the circle"))
 }

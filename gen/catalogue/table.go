@@ -150,7 +150,7 @@ func (d *decoder) reads(v *source.Node, k kind) bool {
 		d.quote(v)
 	case k == kindText && strings.TrimSpace(v.Text) == "":
 		d.add(diag.New(diag.ValueEmpty, v.Pos, "the text is empty").
-			WithHelp("say something, or remove the key"))
+			WithHelp("write something, or remove the key"))
 	case k == kindInteger && !isInteger(v), k == kindNumber && !isNumber(v):
 		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not %s", shown(v), kindNames[k]).WithHelp("%s",
 			numberHelp(v, k)))
@@ -187,7 +187,7 @@ func boolHelp(v *source.Node) string {
 }
 
 func (d *decoder) quote(v *source.Node) {
-	d.add(diag.New(diag.YAMLQuote, v.Pos, "%s is %s, and text is meant", v.Text, v.Reading).
+	d.add(diag.New(diag.YAMLQuote, v.Pos, "%s is %s, and text is expected", v.Text, v.Reading).
 		WithHelp("quote it: %q", v.Text))
 }
 
@@ -199,7 +199,7 @@ func shown(v *source.Node) string {
 	return v.Text
 }
 
-// texts reads a list of texts. Items that are not are reported, and left out.
+// texts reads a list of texts. It reports items that are none, and leaves them out.
 func (d *decoder) texts(p source.Pair) []word {
 	var words []word
 	for _, item := range p.Value.Items {

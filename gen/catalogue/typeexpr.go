@@ -52,7 +52,7 @@ func (d *decoder) mapExpr(n *source.Node) *typeExpr {
 		return nil
 	case len(n.Pairs) != 1 || n.Get("string") == nil:
 		d.add(diag.New(diag.TypeSyntax, n.Pos, "this is not a type").
-			WithHelp("%s; with more to say, a field is {type: {string: T}, …}", typeForms))
+			WithHelp("%s; with further keys, a field is {type: {string: T}, …}", typeForms))
 		return nil
 	}
 	elem := d.typeExpr(n.Pairs[0].Value)
@@ -69,7 +69,7 @@ func (d *decoder) textExpr(n *source.Node) *typeExpr {
 	t := p.parse(0)
 	p.space()
 	if p.problem == "" && p.at < len(p.text) {
-		p.fail("%q is too much here", p.text[p.at:])
+		p.fail("%q is not expected here", p.text[p.at:])
 	}
 	if p.problem != "" {
 		d.badType(p.problemPos, "%s", p.problem)
@@ -83,13 +83,14 @@ type exprParser struct {
 	text string
 	at   int      // in bytes
 	node diag.Pos // of the text
-	// 0 for plain text, 2 for text in quotes; otherwise columns within it are unknown
+	// shift is 0 for plain text and 2 for text in quotes. If it is another number, the text has
+	// escapes, and the columns within it are not known.
 	shift      int
 	problem    string // the first
 	problemPos diag.Pos
 }
 
-// parse returns a type, or nil once there is a problem.
+// parse returns a type, or nil if there is a problem.
 func (p *exprParser) parse(depth int) *typeExpr {
 	p.space()
 	start := p.at
@@ -164,7 +165,7 @@ func (p *exprParser) expect(s string) {
 	}
 }
 
-// fail keeps the first problem.
+// fail notes a problem, unless there is one already.
 func (p *exprParser) fail(format string, args ...any) {
 	if p.problem == "" {
 		p.problem = diag.New(diag.TypeSyntax, p.node, format, args...).Message

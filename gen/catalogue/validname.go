@@ -44,7 +44,7 @@ func (d *decoder) named(rule string, w word, ok bool, what, help string) bool {
 			len(w.text), maxName))
 		return false
 	case !ok:
-		d.add(diag.New(rule, w.pos, "%q is not the name of %s", w.text, what).WithHelp("%s", help))
+		d.add(diag.New(rule, w.pos, "%q cannot be the name of %s", w.text, what).WithHelp("%s", help))
 		return false
 	}
 	return true
@@ -111,7 +111,7 @@ func (d *decoder) goName(w word) bool {
 func (d *decoder) eventName(n *source.Node) (name string, version int, ok bool) {
 	name, digits, found := strings.Cut(n.Text, "@")
 	report := func(help string) (string, int, bool) {
-		d.add(diag.New(diag.EventName, n.Pos, "%q is not the name of an event", n.Text).
+		d.add(diag.New(diag.EventName, n.Pos, "%q cannot be the name of an event", n.Text).
 			WithHelp("%s", help))
 		return "", 0, false
 	}
@@ -171,7 +171,7 @@ func (d *decoder) goPackage(v *source.Node, into *string) {
 	reason := ""
 	switch name := v.Text; {
 	case !packagePattern.MatchString(name) || len(name) > maxName:
-		reason = "a package is called by lower-case letters and digits, such as events"
+		reason = "use lower-case letters and digits; call it events, for example"
 	case name == "main":
 		reason = "main cannot be imported; call it events, for example"
 	case token.IsKeyword(name):
@@ -224,7 +224,7 @@ func (d *decoder) goDir(p source.Pair, into *string) {
 		return
 	}
 	for elem := range strings.SplitSeq(p.Value.Text, "/") {
-		help := gomod.Mend(elem)
+		help := gomod.ImportPathProblem(elem)
 		switch {
 		case elem == ".":
 			continue
@@ -243,7 +243,7 @@ func (d *decoder) topic(v *source.Node) {
 	help := ""
 	switch {
 	case len(v.Text) > maxTopic:
-		help = "at most " + strconv.Itoa(maxTopic) + " characters"
+		help = "use at most " + strconv.Itoa(maxTopic) + " characters"
 	case !topicPattern.MatchString(v.Text):
 		help = "use letters, digits and _ / - in words that are joined by points, such as shop.orders"
 	default:
@@ -285,7 +285,7 @@ func schemaHelp(name string, engine *dialect.Dialect) string {
 	case engine == nil:
 		return ""
 	case len(name) > engine.MaxIdentifier:
-		return fmt.Sprintf("at most %d characters", engine.MaxIdentifier)
+		return fmt.Sprintf("use at most %d characters", engine.MaxIdentifier)
 	case engine.IsSystem(name):
 		return engine.Name + " keeps it for itself; call it messaging, for example"
 	case engine.Reserved[name]:

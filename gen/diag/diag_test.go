@@ -91,8 +91,8 @@ func TestTextShowsAWindowOfALongLine(t *testing.T) {
 func TestTextShowsBothEndsOfADuplicate(t *testing.T) {
 	t.Parallel()
 	list := diag.List{diag.New(diag.YAMLDuplicateKey, at(2, 1, 2),
-		"key %q stands here a second time", "a").WithRelated(at(1, 1, 2), "the first one")}
-	want := `outbox.yaml:2:1: error: key "a" stands here a second time [YAML_DUPLICATE_KEY]
+		"key %q is here a second time", "a").WithRelated(at(1, 1, 2), "the first one")}
+	want := `outbox.yaml:2:1: error: key "a" is here a second time [YAML_DUPLICATE_KEY]
     2 | a: 2
       | ^
 outbox.yaml:1:1: note: the first one

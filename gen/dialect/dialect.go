@@ -1,10 +1,11 @@
-// Package dialect says what differs between database engines in names, texts and Go types. Their
-// schemas, queries and stores are templates, in the folder of the engine's name.
+// Package dialect holds what the compiler has to know of each database engine: names and their
+// limits, quoting, and the Go types of the driver. Everything else is in the engine's folder of
+// templates.
 package dialect
 
 import "slices"
 
-// Dialect is one database engine's.
+// Dialect is what differs from one database engine to another.
 type Dialect struct {
 	Engine string // as in the catalogue, and the folder of its templates: postgresql
 	Name   string // for people: PostgreSQL

@@ -36,7 +36,7 @@ func TestParseReadsModuleAndTools(t *testing.T) {
 	}
 }
 
-func TestMendKnowsWhatTheGoCommandImports(t *testing.T) {
+func TestImportPathProblemKnowsWhatTheGoCommandImports(t *testing.T) {
 	t.Parallel()
 	for name, imported := range map[string]bool{
 		"events": true, "Events_2": true, "a.b": true, "a+b": true, "a~b": true, "v2": true,
@@ -45,8 +45,8 @@ func TestMendKnowsWhatTheGoCommandImports(t *testing.T) {
 		"con": false, "CON": false, "aux.d": false, "console": true,
 		"com1": false, "com10": true, "a~1": false, "a~1.b": false, "a.b~1": true,
 	} {
-		if mend := gomod.Mend(name); (mend == "") != imported {
-			t.Errorf("%s: got %q, want it to be imported: %v", name, mend, imported)
+		if help := gomod.ImportPathProblem(name); (help == "") != imported {
+			t.Errorf("%s: got %q, want it to be imported: %v", name, help, imported)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// maxCharacterProblems bounds what is said of a file that is not text at all.
+// maxCharacterProblems is how many diagnostics a file gets that is not text at all.
 const maxCharacterProblems = 10
 
 // checkCharacters reports what is not UTF-8, and characters that a reviewer cannot see. It returns
-// false where there are any.
+// false if there are any.
 func (l *loader) checkCharacters(data []byte) bool {
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
 		d := diag.New(diag.YAMLEncoding, diag.Pos{File: l.file, Line: 1, Column: 1},
@@ -35,7 +35,7 @@ func (l *loader) checkCharacters(data []byte) bool {
 	return len(l.list) == 0
 }
 
-// judgeRune says what is wrong with the rune r at the start of rest.
+// judgeRune returns what is wrong with the rune r at the start of rest.
 func judgeRune(r rune, size int, rest []byte, pos diag.Pos) (diag.Diagnostic, bool) {
 	pos.End = pos.Column + 1
 	reject := func(format string, args ...any) (diag.Diagnostic, bool) {

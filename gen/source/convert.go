@@ -9,7 +9,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// convert turns a YAML node into a Node, and reports what the language has no use for.
+// convert turns a YAML node into a Node, and reports what the language does not have.
 func (l *loader) convert(y *yaml.Node, depth int) *Node {
 	n := &Node{Pos: l.span(y)}
 	if depth > MaxDepth {
@@ -39,7 +39,7 @@ func (l *loader) convert(y *yaml.Node, depth int) *Node {
 	return n
 }
 
-// convertPairs fills a mapping. Of a key that stands twice, the first is kept.
+// convertPairs fills a mapping. If a key stands twice, it keeps the first one.
 func (l *loader) convertPairs(y *yaml.Node, n *Node, depth int) {
 	first := map[string]diag.Pos{}
 	for i := 0; i+1 < len(y.Content); i += 2 {
@@ -49,7 +49,7 @@ func (l *loader) convertPairs(y *yaml.Node, n *Node, depth int) {
 			continue
 		}
 		if pos, ok := first[key.Text]; ok {
-			d := diag.New(diag.YAMLDuplicateKey, key.Pos, "key %q stands here a second time",
+			d := diag.New(diag.YAMLDuplicateKey, key.Pos, "key %q is here a second time",
 				key.Text)
 			l.report(d.WithHelp("remove one of the two, or rename it").
 				WithRelated(pos, "the first one"))
@@ -60,7 +60,7 @@ func (l *loader) convertPairs(y *yaml.Node, n *Node, depth int) {
 	}
 }
 
-// convertKey returns a mapping's key, or nil where it is none that the language can have.
+// convertKey returns a mapping's key, or nil if it is not plain text.
 func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 	pos := l.span(y)
 	switch {
@@ -83,7 +83,7 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 		return nil
 	}
 	if key.Reading != Text && !coordinate(key.Text) {
-		d := diag.New(diag.YAMLQuote, pos, "the key %s is %s, and text is meant", key.Text,
+		d := diag.New(diag.YAMLQuote, pos, "the key %s is %s, and a key is text", key.Text,
 			key.Reading)
 		l.report(d.WithHelp("quote it: %q", key.Text))
 	}
@@ -91,8 +91,8 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 	return key
 }
 
-// coordinate reports whether a key is a plain y or n, which are common names of fields and which no
-// reader of today takes for a boolean as a key.
+// coordinate reports whether a key is a plain y or n. These are common names of fields, and no
+// reader of today takes such a key for a boolean.
 func coordinate(key string) bool { return len(key) == 1 && strings.ContainsAny(key, "yYnN") }
 
 func kindOf(y *yaml.Node) Kind {
@@ -102,12 +102,12 @@ func kindOf(y *yaml.Node) Kind {
 	return Mapping
 }
 
-// checkExtras reports anchors, aliases and tags. It returns false where no value is left.
+// checkExtras reports anchors, aliases and tags. It returns false if no value is left.
 func (l *loader) checkExtras(y *yaml.Node, pos diag.Pos) bool {
 	switch {
 	case y.Kind == yaml.AliasNode:
 		d := diag.New(diag.YAMLAnchor, pos, "aliases are not part of the language")
-		l.report(d.WithHelp("say it again here, or declare a type under types and use its name"))
+		l.report(d.WithHelp("repeat the value here, or declare a type under types and use its name"))
 		return false
 	case y.Anchor != "":
 		d := diag.New(diag.YAMLAnchor, pos, "anchors are not part of the language")

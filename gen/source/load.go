@@ -9,18 +9,17 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// Limits on a file. They are far above what people write, and far below what a machine suffers
-// from.
+// Limits on a file. They are far above what people write, and far below what would be slow.
 const (
 	MaxBytes = 1 << 20
 	MaxDepth = 32
 )
 
-// Load reads a file's bytes. The file is what positions call it; nothing is read from disk.
+// Load reads a file's bytes. Positions call it file; nothing is read from disk.
 //
-// Every problem is in the list. The result is nil where nothing of the file could be read;
-// otherwise it holds what could be, so that its caller can go on and find more. The root of an
-// empty file is an empty scalar.
+// Every problem is in the list. The result is nil if nothing of the file could be read. Otherwise it
+// holds what could be read, so that its caller can find further problems. The root of an empty file
+// is an empty scalar.
 func Load(file string, data []byte) (*File, diag.List) {
 	l := &loader{file: file}
 	if len(data) > MaxBytes {
@@ -51,7 +50,7 @@ func Load(file string, data []byte) (*File, diag.List) {
 	out.Directives = l.directives(text)
 	l.list.Sort()
 	if l.hidden {
-		return nil, l.list // what else is wrong follows from that
+		return nil, l.list // Any further problem may follow from these.
 	}
 	return out, l.list
 }
@@ -59,7 +58,7 @@ func Load(file string, data []byte) (*File, diag.List) {
 type loader struct {
 	file   string
 	lines  [][]rune
-	mended int   // lines in which it was tried to replace question marks by standIn
+	mended int   // in how many lines question marks were replaced by standIn
 	blocks []int // the lines on which block scalars begin
 	hidden bool  // an invisible character stands in the place of a space
 	list   diag.List
@@ -89,7 +88,7 @@ func splitLines(data []byte) [][]rune {
 	return out
 }
 
-// line returns the runes of a line, counted from 1; none where there is no such line.
+// line returns the runes of a line, counted from 1; none if there is no such line.
 func (l *loader) line(n int) []rune {
 	if n < 1 || n > len(l.lines) {
 		return nil

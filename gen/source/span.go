@@ -8,7 +8,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// span returns where a node stands. The end is that of the part which is on the first line.
+// span returns the position of a node. Its end is that of the part which is on the first line.
 func (l *loader) span(y *yaml.Node) diag.Pos {
 	pos := diag.Pos{File: l.file, Line: y.Line, Column: y.Column}
 	line := l.line(y.Line)

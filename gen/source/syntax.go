@@ -14,9 +14,9 @@ import (
 // error.
 const lookAhead = 40
 
-// locate turns the YAML reader's error into a diagnostic. The reader often reports where a block
-// begins, or nothing at all: so the line is found anew, as the one after the longest prefix of the
-// file that is YAML.
+// locate turns the YAML reader's error into a diagnostic. The reader often reports the beginning of
+// a block instead of the line, or no place at all. So locate looks for the line itself: it is the
+// one after the longest prefix of the file that is YAML.
 func (l *loader) locate(err error) diag.Diagnostic {
 	number := l.firstBadLine()
 	line := l.line(number)
@@ -67,14 +67,15 @@ func matchAt(re *regexp.Regexp, line []rune) []int {
 	return []int{start, start + len([]rune(s[m[2]:m[3]]))}
 }
 
-// syntaxCause is something that people often mean by an error of the YAML reader.
+// syntaxCause is a frequent mistake behind an error of the YAML reader.
 type syntaxCause struct {
 	reason string // part of the reader's error
-	// must match the line; its first group is marked. nil: any line, all of it
+	// at must match the line, and its first group is marked. If it is nil, any line matches, and
+	// is marked as a whole.
 	at      *regexp.Regexp
 	rule    string
 	message string // instead of the reader's
-	help    string // %s stands for what is marked
+	help    string // with %s for the marked text
 }
 
 // syntaxCauses are tried in order.
@@ -83,7 +84,7 @@ var syntaxCauses = []syntaxCause{
 		"YAML cannot read a ? after a bracket", `quote it: "%s"`},
 	{"unknown anchor", regexp.MustCompile(`(\*[^\s,\]}]+)`), diag.YAMLAnchor,
 		"aliases are not part of the language",
-		"say it again here; quote it if it is meant as text"},
+		"repeat the value here; quote it if it is meant as text"},
 	{"alphabetic or numeric character", regexp.MustCompile(`[\s\[{,]([*&][^\s,\]}]*)`),
 		diag.YAMLAnchor,
 		"anchors and aliases are not part of the language", "quote it if it is meant as text"},
@@ -113,8 +114,9 @@ var syntaxCauses = []syntaxCause{
 	{"did not find expected node content", nil, diag.YAMLSyntax, "", "something is missing here, or a bracket or comma is too much"},
 }
 
-// firstBadLine returns the number of the line after the longest prefix of the file that parses. Prefixes that end within a quoted
-// text or brackets do not parse either, so what bisection finds is taken further as long as a longer prefix does.
+// firstBadLine returns the number of the line after the longest prefix of the file that parses. A
+// prefix that ends within a quoted text or brackets does not parse either, so that bisection may
+// find a shorter one: it is extended as long as a longer one parses.
 func (l *loader) firstBadLine() int {
 	good := 0
 	for range lookAhead {
@@ -141,8 +143,8 @@ func (l *loader) bisect(good int) int {
 	return good
 }
 
-// longerPrefix returns a number of lines beyond the next one that parse, or good where there is none near. Such a prefix ends
-// where something is closed.
+// longerPrefix returns a greater number of lines that parse, or good if there is none near. Such a
+// prefix ends with a line that closes something.
 func (l *loader) longerPrefix(good int) int {
 	for n := good + 2; n <= min(good+lookAhead, len(l.lines)-1); n++ {
 		if closes(l.line(n)) && l.parses(n) {
@@ -152,7 +154,8 @@ func (l *loader) longerPrefix(good int) int {
 	return good
 }
 
-// closes reports whether a line can end what an earlier one began: brackets, a quoted text, directives.
+// closes reports whether a line can end what an earlier one began: brackets, a quoted text,
+// directives.
 func closes(line []rune) bool {
 	return isMarker(line, "---") || slices.ContainsFunc(line, func(r rune) bool { return strings.ContainsRune("]}\"'", r) })
 }

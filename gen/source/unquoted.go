@@ -12,11 +12,10 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// standIn is what the YAML reader sees of a question mark that it would not take.
+// standIn replaces a question mark that the YAML reader would refuse.
 const standIn = '\ue000'
 
-// maxMended bounds how many lines of a file are mended, for each of which the file is read many
-// times.
+// maxMended is how many lines of a file are mended: for each, the file is read many times.
 const maxMended = 20
 
 // unquoted matches an optional type that lacks its quotes, with what stands before and after it.
@@ -33,9 +32,9 @@ func (l *loader) read() (*yaml.Node, error) {
 	}
 }
 
-// mend replaces question marks in the first bad line, and in those after it while their brackets
-// may be open, until the reader gets beyond it. It returns false, and leaves the lines as they are,
-// where it does not.
+// mend replaces question marks in the first bad line, and in those after it while brackets may be
+// open, until the reader gets beyond it. If the reader never does, mend leaves the lines as they
+// are and returns false.
 func (l *loader) mend(bad int) bool {
 	var problems diag.List
 	before := slices.Clone(l.lines)
@@ -76,8 +75,8 @@ func (l *loader) mendLine(n int) diag.List {
 	return problems
 }
 
-// unquotedPart returns a byte for each rune of a line, of which quoted texts and what is not ASCII
-// are blotted out.
+// unquotedPart returns a byte for each rune of a line. Quoted texts, and runes that are not ASCII,
+// are replaced.
 func unquotedPart(line []rune) []byte {
 	const blot = '"'
 	bare := bytes.Repeat([]byte{blot}, len(line))
@@ -92,7 +91,7 @@ func unquotedPart(line []rune) []byte {
 	return bare
 }
 
-// restored is text as it stands in the file.
+// restored returns text as it is in the file.
 func (l *loader) restored(text string) string {
 	if l.mended == 0 {
 		return text

@@ -30,7 +30,8 @@ func (e *CompileError) Error() string {
 
 var problemPattern = regexp.MustCompile(`(?m)^([^:\s]+):(\d+):(\d+): (.+?)\r?$`)
 
-// asCompileError finds sqlc's messages in what it printed. Without any, the error remains as it is.
+// asCompileError finds sqlc's messages in what it printed. If there are none, it returns the error
+// as it is.
 func asCompileError(err error) error {
 	var failed *runError
 	if !errors.As(err, &failed) {
