@@ -35,7 +35,8 @@ func (g *generator) checkBeside(dir, name string, mend func(string) string) erro
 		}
 	}
 	list, sources := beside.Check(g.Dir, beside.Package{
-		Name: name, Dir: dir, Files: files, Removed: g.isRemoved, Display: g.display, OtherPackage: mend,
+		Name: name, Dir: dir, Files: files, Removed: g.isRemoved, Display: g.display,
+		OtherPackage: mend,
 	})
 	if len(list) == 0 {
 		return nil

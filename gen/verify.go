@@ -20,8 +20,8 @@ func (g *generator) compile(ctx context.Context) (map[string][]byte, error) {
 }
 
 // verify returns what sqlc makes of the SQL. It gets files on disk that have the sums in the lock,
-// but somebody may have edited both. Unless sqlc has made these files on this machine before, verify
-// runs it. If sqlc cannot be run, verify reports that and returns the files.
+// but somebody may have edited both. Unless sqlc has made these files on this machine before,
+// verify runs it. If sqlc cannot be run, verify reports that and returns the files.
 func (g *generator) verify(
 	ctx context.Context, before map[string][]byte,
 ) (map[string][]byte, error) {

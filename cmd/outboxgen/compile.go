@@ -46,8 +46,8 @@ type session struct {
 	release func()
 }
 
-// open finds the catalogue and waits until no other run is in the way. Runs that only read can go on
-// side by side. If there is no error, the caller closes the session.
+// open finds the catalogue and waits until no other run is in the way. Runs that only read can go
+// on side by side. If there is no error, the caller closes the session.
 func (c *compile) open(ctx context.Context, args []string, writes bool) (*session, error) {
 	dir, err := c.openDir(args)
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *session) generate(ctx context.Context, temp func() (string, error)) (ge
 const building = "outboxgen: waiting for %q: go is building sqlc, which takes some minutes the " +
 	"first time\n"
 
-// sqlcPath returns the flag's value. One with a separator is a file's path, relative to the directory
-// that the command runs in.
+// sqlcPath returns the flag's value. One with a separator is a file's path, relative to the
+// directory that the command runs in.
 func (c *compile) sqlcPath() string {
 	if strings.ContainsAny(c.sqlc, `/\`) {
 		return absolute(c.env, c.sqlc)
@@ -133,8 +133,8 @@ func (c *compile) sqlcPath() string {
 	return c.sqlc
 }
 
-// report prints diagnostics in the chosen format. Text has no hints, which would come again at every
-// run.
+// report prints diagnostics in the chosen format. Text has no hints, which would come again at
+// every run.
 func (c *compile) report(list diag.List, sources map[string][]byte) error {
 	switch c.format.value {
 	case "json":
@@ -161,8 +161,8 @@ func absolute(env Env, file string) string {
 	return file
 }
 
-// packagePath returns the import path of a directory's package, by the go.mod in it or above it. The
-// directory need not exist.
+// packagePath returns the import path of a directory's package, by the go.mod in it or above it.
+// The directory need not exist.
 func packagePath(dir string) (string, error) {
 	var below []string // the names of the directories between the go.mod and the package
 	for root := dir; ; root = filepath.Dir(root) {
@@ -182,8 +182,8 @@ func packagePath(dir string) (string, error) {
 				"\"go mod init\" first")
 		}
 		if help := gomod.ImportPathProblem(filepath.Base(root)); help != "" {
-			return "", fmt.Errorf("%s: the go command imports no package below a directory of this "+
-				"name: %s", filepath.ToSlash(root), help)
+			return "", fmt.Errorf("%s: the go command imports no package below a directory of "+
+				"this name: %s", filepath.ToSlash(root), help)
 		}
 		below = append([]string{filepath.Base(root)}, below...)
 	}

@@ -68,8 +68,8 @@ func failedIf(err error) (int, error) {
 	return exitOK, nil
 }
 
-// interrupted prints what became of a command that was asked to end. If it had begun to move files to
-// their places, it has moved all of them or put the old ones back.
+// interrupted prints what became of a command that was asked to end. If it had begun to move files
+// to their places, it has moved all of them or put the old ones back.
 func interrupted(env Env, signal interruption, err error) int {
 	done := ": nothing was changed"
 	if err == nil {
@@ -110,8 +110,8 @@ func find(name string) (command, bool) {
 
 func usage() string {
 	var b strings.Builder
-	b.WriteString(`outboxgen compiles a catalogue of events (outbox.yaml) to what a transactional outbox and idempotent
-consumers need: Go types and functions, SQL, and migrations.
+	b.WriteString(`outboxgen compiles a catalogue of events (outbox.yaml) to what a transactional
+outbox and idempotent consumers need: Go types and functions, SQL, and migrations.
 
 Usage: outboxgen COMMAND [FLAGS] [FILE]
 

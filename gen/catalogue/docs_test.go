@@ -148,7 +148,8 @@ func TestTheGoldensSayAllThatCanBeSaidOfEvents(t *testing.T) {
 		all.Write(data)
 	}
 	said := words(all.String(), `(?m)^[^#\n]*`)
-	for _, name := range slices.Concat(keyNames(typeTable, true), keyNames(fieldTable, true), keyNames(eventTable, true), keyNames(consumerTable, true)) {
+	for _, name := range slices.Concat(keyNames(typeTable, true), keyNames(fieldTable, true),
+		keyNames(eventTable, true), keyNames(consumerTable, true)) {
 		if !said[name] {
 			t.Errorf("no catalogue of gen/golang/testdata says %q", name)
 		}

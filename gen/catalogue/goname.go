@@ -9,7 +9,8 @@ import (
 // initialisms are the words that Go writes in capitals throughout.
 var initialisms = func() map[string]bool {
 	m := map[string]bool{}
-	for _, word := range strings.Fields(`acl api ascii cpu css dns eof guid html http https id ip json lhs qps ram rhs rpc sla smtp
+	for _, word := range strings.Fields(`
+		acl api ascii cpu css dns eof guid html http https id ip json lhs qps ram rhs rpc sla smtp
 		sql ssh tcp tls ttl udp ui uid uuid uri url utf8 vm xml xmpp xsrf xss`) {
 		m[word] = true
 	}

@@ -44,12 +44,15 @@ func (l *linter) docs() {
 // irregular are past participles that do not end in -ed.
 var irregular = func() map[string]bool {
 	m := map[string]bool{}
-	for _, word := range strings.Fields(`arisen awoken become begun bent bet bound bought broken brought built burnt caught chosen come
-		cut dealt done drawn driven dropped dug eaten fallen fed felt fought found forbidden foregone forgotten forgiven frozen given
-		gone got gotten ground grown had heard held hidden hit kept known laid led left lent let lost made meant met mistaken
-		overdrawn overridden overtaken overwritten paid prepaid proven put read rebuilt redone repaid resent reset resold rewritten
-		risen run said seen sent set shaken shipped shown shut slid sold sought spent split spread spun stolen stood stopped stuck
-		sunk swapped swept taken taught thrown told torn understood undone unpaid unset upheld withdrawn withheld won worn written`) {
+	for _, word := range strings.Fields(`
+		arisen awoken become begun bent bet bound bought broken brought built burnt caught chosen
+		come cut dealt done drawn driven dropped dug eaten fallen fed felt fought found forbidden
+		foregone forgotten forgiven frozen given gone got gotten ground grown had heard held hidden
+		hit kept known laid led left lent let lost made meant met mistaken overdrawn overridden
+		overtaken overwritten paid prepaid proven put read rebuilt redone repaid resent reset
+		resold rewritten risen run said seen sent set shaken shipped shown shut slid sold sought
+		spent split spread spun stolen stood stopped stuck sunk swapped swept taken taught thrown
+		told torn understood undone unpaid unset upheld withdrawn withheld won worn written`) {
 		m[word] = true
 	}
 	return m

@@ -32,7 +32,8 @@ events:
   "%s.%s@%d": {payload: {"%s": string}}
 consumers:
   "%s": {handles: [], emits: []}
-`, preamble, snake.Draw(t, "noun"), snake.Draw(t, "verb"), rapid.IntRange(1, 9999).Draw(t, "version"), snake.Draw(t, "field"), snake.Draw(t, "consumer"))
+`, preamble, snake.Draw(t, "noun"), snake.Draw(t, "verb"), rapid.IntRange(1, 9999).Draw(t, "version"),
+			snake.Draw(t, "field"), snake.Draw(t, "consumer"))
 		yaml = strings.Replace(yaml, "handles: [], emits: []",
 			fmt.Sprintf("handles: [%s]", eventOf(yaml)), 1)
 		c, list := catalogue.Parse("outbox.yaml", []byte(yaml))
@@ -203,7 +204,8 @@ func largeCatalogue() []byte {
 	b.WriteString(preamble + "types:\n")
 	for i := range 200 {
 		fmt.Fprintf(&b,
-			"  Type%d:\n    doc: A part of payloads.\n    fields:\n      id: uuid\n      name: {type: string, max_length: 40}\n", i)
+			"  Type%d:\n    doc: A part of payloads.\n    fields:\n      id: uuid\n"+
+				"      name: {type: string, max_length: 40}\n", i)
 		if i > 0 {
 			fmt.Fprintf(&b, "      before: Type%d?\n", i-1)
 		}
@@ -211,8 +213,10 @@ func largeCatalogue() []byte {
 	b.WriteString("events:\n")
 	for i := range 500 {
 		fmt.Fprintf(&b,
-			"  thing%d.changed@1:\n    doc: A thing was changed.\n    key: id\n    payload:\n      id: uuid\n      part: Type%d\n", i, i%200)
-		b.WriteString("      amount: int64\n      note: string?\n      tags: [string]\n      labels: {string: string}\n")
+			"  thing%d.changed@1:\n    doc: A thing was changed.\n    key: id\n"+
+				"    payload:\n      id: uuid\n      part: Type%d\n", i, i%200)
+		b.WriteString("      amount: int64\n      note: string?\n      tags: [string]\n" +
+			"      labels: {string: string}\n")
 	}
 	b.WriteString("consumers:\n  all:\n    handles:\n")
 	for i := range 500 {

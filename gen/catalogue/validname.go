@@ -44,7 +44,8 @@ func (d *decoder) named(rule string, w word, ok bool, what, help string) bool {
 			len(w.text), maxName))
 		return false
 	case !ok:
-		d.add(diag.New(rule, w.pos, "%q cannot be the name of %s", w.text, what).WithHelp("%s", help))
+		d.add(diag.New(rule, w.pos, "%q cannot be the name of %s", w.text, what).
+			WithHelp("%s", help))
 		return false
 	}
 	return true
@@ -161,7 +162,8 @@ func (d *decoder) service(v *source.Node, into *string) {
 	_, err := url.Parse(v.Text)
 	if err != nil || !servicePattern.MatchString(v.Text) || len(v.Text) > maxTopic {
 		d.add(diag.New(diag.ServiceName, v.Pos, "%q is not a URI reference", v.Text).
-			WithHelp("write something like shop/orders or https://shop.example/orders, of at most %d characters", maxTopic))
+			WithHelp("write something like shop/orders or https://shop.example/orders, of at "+
+				"most %d characters", maxTopic))
 		return
 	}
 	*into = v.Text
@@ -245,7 +247,8 @@ func (d *decoder) topic(v *source.Node) {
 	case len(v.Text) > maxTopic:
 		help = "use at most " + strconv.Itoa(maxTopic) + " characters"
 	case !topicPattern.MatchString(v.Text):
-		help = "use letters, digits and _ / - in words that are joined by points, such as shop.orders"
+		help = "use letters, digits and _ / - in words that are joined by points, such as " +
+			"shop.orders"
 	default:
 		return
 	}

@@ -111,7 +111,8 @@ func TestTextNamesAPlaceAsFarAsItIsKnown(t *testing.T) {
 		diag.New(diag.YAMLSyntax, diag.Pos{File: "other.yaml"}, "a file\nand more"),
 		diag.New(diag.YAMLSyntax, diag.Pos{File: "other.yaml", Line: 3}, "a line"),
 	}
-	want := "error: nowhere [YAML_SYNTAX]\nother.yaml: error: a file and more [YAML_SYNTAX]\nother.yaml:3: error: a line [YAML_SYNTAX]\n"
+	want := "error: nowhere [YAML_SYNTAX]\nother.yaml: error: a file and more [YAML_SYNTAX]\n" +
+		"other.yaml:3: error: a line [YAML_SYNTAX]\n"
 	if diff := cmp.Diff(want, text(t, list, "")); diff != "" {
 		t.Errorf("text differs (-want +got):\n%s", diff)
 	}
@@ -203,7 +204,8 @@ func TestGitHubEscapesWhatItsCommandsReserve(t *testing.T) {
 	if err := diag.WriteGitHub(&b, list); err != nil {
 		t.Fatal(err)
 	}
-	want := "::error file=a%2Cb%3Ac%25.yaml,line=3,col=4,endColumn=6,title=YAML_TAB::100%25: a,%0D%0Ab%0Ahelp: h%0Aoutbox.yaml:1:2: first\n" +
+	want := "::error file=a%2Cb%3Ac%25.yaml,line=3,col=4,endColumn=6,title=YAML_TAB::100%25: a,%0D%0Ab%0A" +
+		"help: h%0Aoutbox.yaml:1:2: first\n" +
 		"::warning file=b.yaml,title=LINT_EVENT_DOC::w\n" +
 		"::notice file=c.yaml,line=1,title=LINT_EVENT_UNHANDLED::i\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
@@ -221,7 +223,8 @@ func TestGitHubSaysHowManyMore(t *testing.T) {
 	if err := diag.WriteGitHub(&b, list); err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintln("::notice title=outboxgen::and 3 more: 3 errors"); !strings.HasSuffix(b.String(), want) {
+	want := fmt.Sprintln("::notice title=outboxgen::and 3 more: 3 errors")
+	if !strings.HasSuffix(b.String(), want) {
 		t.Errorf("got %q, want it to end in %q", b.String(), want)
 	}
 }

@@ -41,7 +41,8 @@ func TestEmitMatchesTheGoldens(t *testing.T) {
 					t.Fatalf("%v; run go test with -update", err)
 				}
 				if !bytes.Equal(f.Content, golden) {
-					t.Errorf("%s differs from the golden file; look at the difference after go test with -update. Got:\n%s", f.Path, f.Content)
+					t.Errorf("%s differs from the golden file; look at the difference after "+
+						"go test with -update. Got:\n%s", f.Path, f.Content)
 				}
 			}
 			if got := goldens(t, name); fmt.Sprint(got) != fmt.Sprint(sorted(want)) {
@@ -131,7 +132,8 @@ func checkImports(t *testing.T, name string, content []byte) {
 		}
 		before := f.Imports[i-1]
 		apart := fset.Position(spec.Pos()).Line > fset.Position(before.Pos()).Line+1
-		if changes := isStandard(before.Path.Value) != isStandard(spec.Path.Value); apart != changes {
+		changes := isStandard(before.Path.Value) != isStandard(spec.Path.Value)
+		if apart != changes {
 			t.Errorf("%s: imports %s and %s: apart is %t, want %t", name, before.Path.Value,
 				spec.Path.Value, apart, changes)
 		}

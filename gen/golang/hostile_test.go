@@ -29,7 +29,8 @@ var (
 		"   indented code()",
 		"\t- and a list",
 		"# Heading",
-		"A return\rand a separator\u2028and a bell\a and a mark\ufeff and a trick\u202e and half a rune\xff and Grüße, 世界 🎉.",
+		"A return\rand a separator\u2028and a bell\a and a mark\ufeff " +
+			"and a trick\u202e and half a rune\xff and Grüße, 世界 🎉.",
 		strings.Repeat("long ", 40) + "go:noinline " + strings.Repeat("x", 150) +
 			" Deprecated: wrapped",
 		"",
@@ -53,7 +54,8 @@ func FuzzComment(f *testing.F) {
 	f.Add("# Head\n\n  1. list\n[link]: https://example.com", hostileDeprecated)
 	f.Fuzz(func(t *testing.T, doc, deprecated string) {
 		comment := golang.CommentText(deprecated, "T is a type.", doc)
-		src, err := golang.Formatted([]byte("package p\n\n" + comment + "\ntype T struct {\n" + comment + "\nF int // last\n}\n"))
+		src, err := golang.Formatted([]byte("package p\n\n" + comment + "\ntype T struct {\n" +
+			comment + "\nF int // last\n}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +70,8 @@ var directive = regexp.MustCompile(`(?i)^//(go:|line |export |\s*\+build|\s*noli
 // directive.
 func checkFile(t *testing.T, f golang.File, deprecated bool) {
 	t.Helper()
-	if formatted, err := format.Source(f.Content); err != nil || !bytes.Equal(formatted, f.Content) {
+	formatted, err := format.Source(f.Content)
+	if err != nil || !bytes.Equal(formatted, f.Content) {
 		t.Errorf("%s is not as gofmt has it: %v\n%s", f.Path, err, f.Content)
 	}
 	parsed, err := parser.ParseFile(token.NewFileSet(), f.Path, f.Content, parser.ParseComments)
@@ -114,15 +117,18 @@ func hostile() *catalogue.Catalogue {
 		Enum: &catalogue.Enum{Values: []catalogue.EnumValue{{Value: text, GoName: "EnumOne"}}},
 	}
 	field := catalogue.Field{
-		Name: "text", GoName: "Text", JSONName: "a`b\"c\\d", Doc: doc, Type: catalogue.Ref{Scalar: catalogue.String}, PII: true, Deprecated: deprecated,
+		Name: "text", GoName: "Text", JSONName: "a`b\"c\\d", Doc: doc,
+		Type: catalogue.Ref{Scalar: catalogue.String}, PII: true, Deprecated: deprecated,
 		Constraints: catalogue.Constraints{Pattern: "`\\d\"*/\n%"},
 	}
 	other := field // of a struct of its own
-	kind := &catalogue.Field{Name: "kind", GoName: "Kind", JSONName: "kind", Type: catalogue.Ref{Kind: catalogue.KindNamed, Named: enum}}
+	kind := &catalogue.Field{Name: "kind", GoName: "Kind", JSONName: "kind",
+		Type: catalogue.Ref{Kind: catalogue.KindNamed, Named: enum}}
 	event := &catalogue.Event{
-		Name: "thing.done", Version: 1, Doc: doc, Topic: text, Deprecated: deprecated, Personal: true,
-		Fields: []*catalogue.Field{kind, &field},
-		GoName: "ThingDoneV1", FileName: "thing_done_v1.gen.go",
+		Name: "thing.done", Version: 1, Doc: doc, Topic: text, Deprecated: deprecated,
+		Personal: true,
+		Fields:   []*catalogue.Field{kind, &field},
+		GoName:   "ThingDoneV1", FileName: "thing_done_v1.gen.go",
 	}
 	return &catalogue.Catalogue{
 		Service:  text,

@@ -24,9 +24,12 @@ func (g *generator) privacySource() source {
 // logValueMethod makes:
 //
 //	// LogValue keeps personal data out of structured logs whose attribute the value is.
-//	func (OrderPlacedV1) LogValue() slog.Value { return slog.StringValue("order.placed@1 [personal data]") }
+//	func (OrderPlacedV1) LogValue() slog.Value {
+//		return slog.StringValue("order.placed@1 [personal data]")
+//	}
 func logValueMethod(goName, name string) jen.Code {
-	return comment("LogValue keeps personal data out of structured logs whose attribute the value is.").Line().
+	return comment("LogValue keeps personal data out of structured logs whose attribute the value "+
+		"is.").Line().
 		Func().Params(jen.Id(goName)).Id("LogValue").Params().Qual("log/slog", "Value").
 		Add(shortBody(jen.Return(jen.Qual("log/slog", "StringValue").Call(withheld(name)))))
 }
@@ -34,11 +37,14 @@ func logValueMethod(goName, name string) jen.Code {
 // formatMethod makes the method that package fmt prefers to all others, whatever the verb:
 //
 //	// Format keeps personal data out of what package fmt makes of a value, by whatever verb.
-//	func (OrderPlacedV1) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "order.placed@1 [personal data]") }
+//	func (OrderPlacedV1) Format(f fmt.State, _ rune) {
+//		_, _ = io.WriteString(f, "order.placed@1 [personal data]")
+//	}
 func formatMethod(goName, name string) jen.Code {
 	write := jen.List(jen.Id("_"), jen.Id("_")).Op("=").Qual("io", "WriteString").Call(jen.Id("f"),
 		withheld(name))
-	return comment("Format keeps personal data out of what package fmt makes of a value, by whatever verb.").Line().
+	return comment("Format keeps personal data out of what package fmt makes of a value, by whatever "+
+		"verb.").Line().
 		Func().Params(jen.Id(goName)).Id("Format").
 		Params(jen.Id("f").Qual("fmt", "State"), jen.Id("_").Rune()).
 		Add(shortBody(write))

@@ -25,9 +25,11 @@ var scalars = map[catalogue.Scalar]scalarRow{
 type scalarRow struct {
 	goType func() *jen.Statement
 	// hasNil says that the type has a nil of its own, and needs no pointer to be absent.
-	hasNil  bool
-	keyText func(value *jen.Statement) jen.Code // an event's key as text; nil if it cannot be one
-	length  string                              // the function of runtime/payload that checks a length, or ""
+	hasNil bool
+	// keyText makes the text of an event's key. It is nil for types that a key cannot be of.
+	keyText func(value *jen.Statement) jen.Code
+	// length is the function of runtime/payload that checks a length, or "".
+	length string
 }
 
 // byteSlice makes:

@@ -79,7 +79,7 @@ func patternVariable(name, pattern string) jen.Code {
 
 // validateMethod makes:
 //
-//	// Validate checks what the catalogue asks of the fields. Enqueueing and decoding an event call it.
+//	// Validate checks what the catalogue asks of the fields. …
 //	func (v Money) Validate() error {
 //		return payload.Check(
 //			payload.Pattern("currency", &v.Currency, moneyCurrencyPattern),
@@ -95,7 +95,8 @@ func validateMethod(goName, receiver string, guarded, checks []jen.Code) jen.Cod
 	default:
 		result = payload("Check").Add(argumentLines(checks...))
 	}
-	return comment("Validate checks what the catalogue asks of the fields. Enqueueing and decoding an event call it.").Line().
+	return comment("Validate checks what the catalogue asks of the fields. Enqueueing and decoding an " +
+		"event call it.").Line().
 		Func().Params(jen.Id(receiver).Id(goName)).Id("Validate").Params().Error().
 		Block(append(guarded, jen.Return(result))...)
 }

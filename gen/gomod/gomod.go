@@ -46,8 +46,8 @@ func (f *File) directive(name, argument string) {
 	}
 }
 
-// unimportable are the names of directories that the go command refuses in import paths, and what to
-// do about each.
+// unimportable are the names of directories that the go command refuses in import paths, and what
+// to do about each.
 var unimportable = []struct {
 	name *regexp.Regexp
 	help string

@@ -1,9 +1,9 @@
 // Package output writes a plan of generated files to disk, or says how the disk differs from it.
 //
 // It neither overwrites nor removes hand-written files: a file is generated only if a comment in it
-// says so. It changes nothing before it knows that all changes are possible, and every file is whole
-// at any moment: the old one or the new one. If a run is killed, the next one completes its work and
-// removes the temporary files that it has left behind.
+// says so. It changes nothing before it knows that all changes are possible, and every file is
+// whole at any moment: the old one or the new one. If a run is killed, the next one completes its
+// work and removes the temporary files that it has left behind.
 package output
 
 import (

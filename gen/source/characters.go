@@ -54,7 +54,8 @@ func judgeRune(r rune, size int, rest []byte, pos diag.Pos) (diag.Diagnostic, bo
 		d, bad := reject("U+%04X is a line break to some readers and not to others", r)
 		return d.WithHelp(`in a text, write it as an escape in double quotes: "\u%04X"`, r), bad
 	case diag.IsDirectionControl(r):
-		d, bad := reject("U+%04X turns the direction of writing, so that the file reads differently from what it says", r)
+		d, bad := reject("U+%04X turns the direction of writing, so that the file reads "+
+			"differently from what it says", r)
 		return d.WithHelp(`in a text, write it as an escape in double quotes: "\u%04X"`, r), bad
 	case unicode.IsControl(r) || r == 0xfeff || r == 0xfffe || r == 0xffff:
 		d, bad := reject("U+%04X is not a character that text has", r)

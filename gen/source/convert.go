@@ -107,7 +107,8 @@ func (l *loader) checkExtras(y *yaml.Node, pos diag.Pos) bool {
 	switch {
 	case y.Kind == yaml.AliasNode:
 		d := diag.New(diag.YAMLAnchor, pos, "aliases are not part of the language")
-		l.report(d.WithHelp("repeat the value here, or declare a type under types and use its name"))
+		l.report(d.WithHelp("repeat the value here, or declare a type under types and use its " +
+			"name"))
 		return false
 	case y.Anchor != "":
 		d := diag.New(diag.YAMLAnchor, pos, "anchors are not part of the language")

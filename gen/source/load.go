@@ -17,9 +17,9 @@ const (
 
 // Load reads a file's bytes. Positions call it file; nothing is read from disk.
 //
-// Every problem is in the list. The result is nil if nothing of the file could be read. Otherwise it
-// holds what could be read, so that its caller can find further problems. The root of an empty file
-// is an empty scalar.
+// Every problem is in the list. The result is nil if nothing of the file could be read. Otherwise
+// it holds what could be read, so that its caller can find further problems. The root of an empty
+// file is an empty scalar.
 func Load(file string, data []byte) (*File, diag.List) {
 	l := &loader{file: file}
 	if len(data) > MaxBytes {

@@ -1,8 +1,9 @@
 // Package source reads YAML strictly, and keeps the position of everything.
 //
-// It refuses what people easily misread in YAML: duplicate keys, anchors, aliases, merge keys, tags,
-// several documents, tabs in the indentation, and characters that hide what a file says. Each plain
-// scalar says what a reader may take it for, so that a caller can ask for quotes if text is meant.
+// It refuses what people easily misread in YAML: duplicate keys, anchors, aliases, merge keys,
+// tags, several documents, tabs in the indentation, and characters that hide what a file says. Each
+// plain scalar says what a reader may take it for, so that a caller can ask for quotes if text is
+// meant.
 package source
 
 import "github.com/outboxgen/outboxgen/gen/diag"

@@ -24,7 +24,8 @@ func summary(list diag.List) string {
 func TestLoadKeepsWhereEverythingStands(t *testing.T) {
 	t.Parallel()
 	file, list := source.Load("x.yaml",
-		[]byte("\ufeffü: {\"ä\\\"\": [b, 'it''s'], c: 1.10} # end\r\nd: |\r\n  text\r\ne: two\r\n  lines\r\nf:\r\n- g: ~\r\n"))
+		[]byte("\ufeffü: {\"ä\\\"\": [b, 'it''s'], c: 1.10} # end\r\n"+
+			"d: |\r\n  text\r\ne: two\r\n  lines\r\nf:\r\n- g: ~\r\n"))
 	if len(list) > 0 {
 		t.Fatal(summary(list))
 	}
@@ -154,7 +155,8 @@ func TestLoadOfNothing(t *testing.T) {
 
 func TestCommentsToThisToolAreDirectives(t *testing.T) {
 	t.Parallel()
-	data := "# outboxgen:ignore A because\na: 1 # outboxgen:x\n# about outboxgen: no\nb: |\n  # outboxgen:ignore text\nc: \"#outboxgen:no\"\n#outboxgen:tight\n"
+	data := "# outboxgen:ignore A because\na: 1 # outboxgen:x\n# about outboxgen: no\n" +
+		"b: |\n  # outboxgen:ignore text\nc: \"#outboxgen:no\"\n#outboxgen:tight\n"
 	file, list := source.Load("x.yaml", []byte(data))
 	if len(list) > 0 {
 		t.Fatal(summary(list))

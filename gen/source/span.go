@@ -24,7 +24,8 @@ func (l *loader) span(y *yaml.Node) diag.Pos {
 // length returns how many runes of rest, which begins with the node, belong to it.
 func length(y *yaml.Node, rest []rune) int {
 	switch {
-	case y.Anchor != "", y.Style&yaml.TaggedStyle != 0, rest[0] == '!', rest[0] == '&', rest[0] == '*':
+	case y.Anchor != "", y.Style&yaml.TaggedStyle != 0,
+		rest[0] == '!', rest[0] == '&', rest[0] == '*':
 		return wordLength(rest)
 	case y.Kind == yaml.ScalarNode && y.Style&yaml.DoubleQuotedStyle != 0:
 		return quotedLength(rest)

@@ -103,15 +103,23 @@ var syntaxCauses = []syntaxCause{
 		"a second colon on this line", "quote the text that contains it"},
 	{"mapping values are not allowed", nil, diag.YAMLSyntax, "",
 		"the line before it has a value already: indent this one like its neighbours"},
-	{"could not find expected ':'", nil, diag.YAMLSyntax, "", "a key is followed by a colon and a space"},
-	{"did not find expected ',' or ']'", nil, diag.YAMLSyntax, "", `separate with commas, close [ with ], and quote what has a question mark, such as "string?"`},
-	{"did not find expected ',' or '}'", nil, diag.YAMLSyntax, "", `separate with commas, close { with }, and quote what has a question mark, such as "string?"`},
+	{"could not find expected ':'", nil, diag.YAMLSyntax, "",
+		"a key is followed by a colon and a space"},
+	{"did not find expected ',' or ']'", nil, diag.YAMLSyntax, "",
+		`separate with commas, close [ with ], and quote what has a question mark, such as "string?"`},
+	{"did not find expected ',' or '}'", nil, diag.YAMLSyntax, "",
+		`separate with commas, close { with }, and quote what has a question mark, such as "string?"`},
 	{"unexpected end of stream", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
 	{"unexpected document indicator", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
-	{"did not find expected '-' indicator", nil, diag.YAMLSyntax, "", "indent this line like the other items of its list, or like the keys around it"},
-	{"block sequence entries are not allowed", nil, diag.YAMLSyntax, "", "a list begins on a line of its own, or is written as [a, b]"},
-	{"did not find expected key", nil, diag.YAMLSyntax, "", "indent this line like the keys beside it, and look for a quote or bracket that closes too early"},
-	{"did not find expected node content", nil, diag.YAMLSyntax, "", "something is missing here, or a bracket or comma is too much"},
+	{"did not find expected '-' indicator", nil, diag.YAMLSyntax, "",
+		"indent this line like the other items of its list, or like the keys around it"},
+	{"block sequence entries are not allowed", nil, diag.YAMLSyntax, "",
+		"a list begins on a line of its own, or is written as [a, b]"},
+	{"did not find expected key", nil, diag.YAMLSyntax, "",
+		"indent this line like the keys beside it, and look for a quote or bracket that " +
+			"closes too early"},
+	{"did not find expected node content", nil, diag.YAMLSyntax, "",
+		"something is missing here, or a bracket or comma is too much"},
 }
 
 // firstBadLine returns the number of the line after the longest prefix of the file that parses. A
@@ -157,7 +165,9 @@ func (l *loader) longerPrefix(good int) int {
 // closes reports whether a line can end what an earlier one began: brackets, a quoted text,
 // directives.
 func closes(line []rune) bool {
-	return isMarker(line, "---") || slices.ContainsFunc(line, func(r rune) bool { return strings.ContainsRune("]}\"'", r) })
+	return isMarker(line, "---") || slices.ContainsFunc(line, func(r rune) bool {
+		return strings.ContainsRune("]}\"'", r)
+	})
 }
 
 func (l *loader) parses(lines int) bool {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// Seen remembers on this machine what sqlc has made of which SQL, as a hash of both. Unlike the sums
-// in a lock, it does not come with a repository, so that what it holds can be trusted without
+// Seen remembers on this machine what sqlc has made of which SQL, as a hash of both. Unlike the
+// sums in a lock, it does not come with a repository, so that what it holds can be trusted without
 // running sqlc again. The zero value remembers nothing.
 type Seen struct{ Dir string }
 
