@@ -40,6 +40,7 @@ var imports = []struct {
 	{"runtime/", []string{"github.com/google/uuid", root + "/runtime/"}},
 	{"templates", nil},
 	{"gen/diag", nil},
+	{"gen/dialect", nil},
 	{"gen/source", []string{"gopkg.in/yaml.v3", root + "/gen/diag"}},
 	{"gen/golang", []string{"github.com/dave/jennifer/jen", root + "/gen/", root + "/templates"}},
 	{"gen", []string{root + "/gen/", root + "/templates"}},
