@@ -15,6 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	retained "github.com/outboxgen/outboxgen/bench/retained/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
 // Relay is the relay as it is shipped, on the code generated for the benchmarks' catalogue.
@@ -94,19 +95,31 @@ func Silent(c outbox.Config) outbox.Config {
 
 // Drain implements Contestant. It counts the whole of RunOnce: joining and leaving, too.
 func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
-	var (
-		counter Counter
-		warning firstWarning
-	)
+	var counter Counter
+	took, err := r.drain(ctx, db, n, &counter)
+	return took, errors.Join(err, exactly(n, counter.Load()))
+}
+
+// drainTo implements Streamer by the publisher that is shipped, with its defaults.
+func (r Relay) drainTo(
+	ctx context.Context, db *lab.Database, n int, s *stream,
+) (time.Duration, error) {
+	return r.drain(ctx, db, n, outboxnats.NewPublisher(s.js))
+}
+
+func (r Relay) drain(
+	ctx context.Context, db *lab.Database, n int, publisher outbox.Publisher,
+) (time.Duration, error) {
+	var warning firstWarning
 	r.Config.Logger = warning.logger()
-	relay, err := outbox.NewRelay(r.Store(db), &counter, r.Config)
+	relay, err := outbox.NewRelay(r.Store(db), publisher, r.Config)
 	if err != nil {
 		return 0, err
 	}
 	began := time.Now()
 	stats, err := relay.RunOnce(ctx)
 	took := time.Since(began)
-	return took, errors.Join(err, warning.err(), exactly(n, counter.Load()), exactly(n, stats.Published))
+	return took, errors.Join(err, warning.err(), exactly(n, stats.Published))
 }
 
 // Counter is a publisher that does nothing but count.
