@@ -15,6 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	retained "github.com/outboxgen/outboxgen/bench/retained/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Relay is the relay as it is shipped, on the code generated for the benchmarks' catalogue.
@@ -62,7 +63,7 @@ func asEvents(orders []Order) []outbox.Event {
 }
 
 // Store returns the generated store.
-func (r Relay) Store(db *lab.Database) outbox.Store {
+func (r Relay) Store(db *lab.Database) storage.Store {
 	if r.Retain {
 		return retained.NewStore(db.Pool)
 	}

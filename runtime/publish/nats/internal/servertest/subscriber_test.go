@@ -19,6 +19,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/payload"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
@@ -476,7 +477,7 @@ func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
 	for name := range handler {
 		m := event("", "{}")
 		var version int
-		m.Type, version, _ = outbox.ParseTypeName(name)
+		m.Type, version, _ = storage.ParseTypeName(name)
 		m.Version = int32(version)
 		w.publish(t, m)
 	}
