@@ -9,7 +9,7 @@ import (
 func (g *generator) consumerSource(c *catalogue.Consumer) source {
 	s := source{
 		name:         c.FileName,
-		declarations: []jen.Code{consumerInterface(c), consumerConstructor(c), consumerTx(c)},
+		declarations: []jen.Code{consumerInterface(c), g.consumerConstructor(c), g.consumerTx(c)},
 	}
 	for _, e := range c.Emits {
 		s.declarations = append(s.declarations, emitMethod(c, e))
@@ -55,20 +55,20 @@ func consumerInterface(c *catalogue.Consumer) jen.Code {
 //			"order.placed@1": …
 //		})
 //	}
-func consumerConstructor(c *catalogue.Consumer) jen.Code {
+func (g *generator) consumerConstructor(c *catalogue.Consumer) jen.Code {
 	var routes []jen.Code
 	for _, e := range c.Handles {
-		routes = append(routes, route(c, e))
+		routes = append(routes, g.route(c, e))
 	}
 	name := "New" + c.GoName
 	return comment(name+` returns the inbox of consumer "`+c.Name+`" on store, for a subscriber to hand messages to.`).Line().
 		Func().Id(name).
 		Params(jen.Id("store").Op("*").Id("Store"), jen.Id("c").Id(c.GoName+"Consumer")).
-		Op("*").Add(inbox("Inbox")).Types(txType()).
-		Block(jen.Return(inbox("New").Types(txType()).Call(
+		Op("*").Add(inbox("Inbox")).Types(g.txType()).
+		Block(jen.Return(inbox("New").Types(g.txType()).Call(
 			jen.Lit(c.Name),
 			jen.Id("store"),
-			jen.Map(jen.String()).Add(inbox("Route")).Types(txType()).Add(valueLines(routes...)),
+			jen.Map(jen.String()).Add(inbox("Route")).Types(g.txType()).Add(valueLines(routes...)),
 		)))
 }
 
@@ -77,9 +77,9 @@ func consumerConstructor(c *catalogue.Consumer) jen.Code {
 //	"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
 //		return c.HandleOrderPlacedV1(ctx, InventoryTx{Tx: tx, Message: m}, e)
 //	})
-func route(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
+func (g *generator) route(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
 	handle := jen.Func().
-		Params(ctxParam(), txParam(), messageParam(), jen.Id("e").Id(e.GoName)).Error().
+		Params(ctxParam(), g.txParam(), messageParam(), jen.Id("e").Id(e.GoName)).Error().
 		Block(jen.Return(jen.Id("c").Dot("Handle"+e.GoName).Call(
 			jen.Id("ctx"),
 			jen.Id(c.GoName+"Tx").Values(pair("Tx", jen.Id("tx")), pair("Message", jen.Id("m"))),
@@ -101,14 +101,14 @@ func messageParam() *jen.Statement { return jen.Id("m").Op("*").Add(outbox("Mess
 //		// Message is what the broker delivered: …
 //		Message *outbox.Message
 //	}
-func consumerTx(c *catalogue.Consumer) jen.Code {
+func (g *generator) consumerTx(c *catalogue.Consumer) jen.Code {
 	name := c.GoName + "Tx"
 	doc := name + ` is the transaction in which consumer "` + c.Name + `" handles an event. The inbox ends it.`
 	if len(c.Emits) > 0 {
 		doc += " What it enqueues has that event as its cause."
 	}
 	return comment(doc).Line().Type().Id(name).Struct(
-		txType(),
+		g.txType(),
 		comment("Message is what the broker delivered: the event's id, source, headers and time. A handler must not change it."),
 		jen.Id("Message").Op("*").Add(outbox("Message")),
 	)
