@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Doorbell wakes whoever waits for events of a store. Ringing it never blocks, costs next to nothing if nobody
-// waits, and promises nothing: polling finds the events whose ring was lost. The zero value is ready to use.
+// Doorbell wakes whoever waits for events of a store. Ringing it never blocks, costs next to
+// nothing if nobody waits, and promises nothing: polling finds the events whose ring was lost. The
+// zero value is ready to use.
 type Doorbell struct {
 	mu        sync.RWMutex
 	listeners map[chan struct{}]struct{}
 }
 
-// Ring wakes all who wait. Enqueue functions ring before their transaction commits, so a listener looks
-// more than once.
+// Ring wakes all who wait. Enqueue functions ring before their transaction commits, so a listener
+// looks more than once.
 func (d *Doorbell) Ring() {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -26,8 +27,8 @@ func (d *Doorbell) Ring() {
 	}
 }
 
-// Wait returns a channel that receives after every ring, rings in quick succession counting as one, and a
-// function that ends this.
+// Wait returns a channel that receives after every ring, rings in quick succession counting as one,
+// and a function that ends this.
 func (d *Doorbell) Wait() (rings <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	d.mu.Lock()
@@ -48,10 +49,11 @@ const forwardInterval = 20 * time.Millisecond
 
 const notifyTimeout = 5 * time.Second
 
-// ForwardWakeups forwards the rings of store's doorbell to the relays that have another store, in this
-// process or in others, until ctx ends. A process that enqueues and runs no relay on the same store calls it
-// once, so that its events are published within milliseconds instead of at the relays' next poll; a relay
-// does it by itself. Failures to notify are not reported: polling carries on.
+// ForwardWakeups forwards the rings of store's doorbell to the relays that have another store, in
+// this process or in others, until ctx ends. A process that enqueues and runs no relay on the same
+// store calls it once, so that its events are published within milliseconds instead of at the
+// relays' next poll; a relay does it by itself. Failures to notify are not reported: polling
+// carries on.
 func ForwardWakeups(ctx context.Context, store Store) {
 	listener, ok := store.(Listener)
 	if !ok {

@@ -23,8 +23,8 @@ const (
 // ContentType is that of every payload which Encode makes.
 const ContentType = "application/json"
 
-// CopyThreshold is the number of rows from which on generated code copies them to the database instead
-// of inserting each.
+// CopyThreshold is the number of rows from which on generated code copies them to the database
+// instead of inserting each.
 const CopyThreshold = 16
 
 // Row is an event ready to be inserted.

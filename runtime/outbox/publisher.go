@@ -5,9 +5,10 @@ import (
 	"errors"
 )
 
-// Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for one key
-// from one at a time. A message is lent for the length of the call: Publish does not change it, its payload
-// or its headers, and keeps none of them after it has returned. What has to stay, it copies.
+// Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for
+// one key from one at a time. A message is lent for the length of the call: Publish does not change
+// it, its payload or its headers, and keeps none of them after it has returned. What has to stay,
+// it copies.
 //
 // Publish returns nil if and only if the broker has acknowledged that it keeps the message. It
 // returns soon after ctx ends, which is after the relay's PublishTimeout: one that does not holds
@@ -48,7 +49,8 @@ func Permanent(err error) error {
 	return &marked{err: err, mark: ErrPermanent}
 }
 
-// Unreachable marks err as the broker's trouble: it wraps err and ErrUnreachable. Unreachable(nil) is nil.
+// Unreachable marks err as the broker's trouble: it wraps err and ErrUnreachable. Unreachable(nil)
+// is nil.
 func Unreachable(err error) error {
 	if err == nil {
 		return nil
