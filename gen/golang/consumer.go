@@ -165,7 +165,7 @@ func emitsVersions(c *catalogue.Consumer) bool {
 //		return tx.enqueue(ctx, versions, opts)
 //	}
 func emitVersions(c *catalogue.Consumer) jen.Code {
-	return comment("EnqueueVersions records versions of one fact in the outbox as part of tx, as "+
+	return comment("EnqueueVersions records versions of one fact in the outbox as part of tx, as " +
 		"Store.EnqueueVersions does.").Line().
 		Func().Add(txReceiver(c)).Id("EnqueueVersions").
 		Add(longParams(ctxParam(), versionsParam(), optionsParam())).
