@@ -76,7 +76,11 @@ func child(play func(context.Context, *pgxpool.Pool, jetstream.JetStream) error)
 const lease = time.Second
 
 func relay(ctx context.Context, pool *pgxpool.Pool, js jetstream.JetStream) error {
-	r, err := outbox.NewRelay(events.NewStore(pool), outboxnats.NewPublisher(js), outbox.Config{
+	publisher, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	if err != nil {
+		return err
+	}
+	r, err := outbox.NewRelay(events.NewStore(pool), publisher, outbox.Config{
 		Lease: lease, PublishTimeout: lease / 3, PollInterval: 100 * time.Millisecond,
 		MinRetryDelay: 10 * time.Millisecond, MaxRetryDelay: 200 * time.Millisecond,
 		MaxAttempts: 100, // a machine that is busy lets publishes time out, which costs attempts

@@ -54,7 +54,8 @@ func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 		var text string
 		w.must(tx.QueryRow(t.Context(), `
 			SELECT string_agg(concat_ws(' ', shard, type, version, topic, key, convert_from(payload, 'UTF8'), content_type, headers,
-				causation_id, attempts, begun, available_at, last_error, xid = pg_current_xact_id(), uuid_send(id) <> ''), E'\n' ORDER BY seq)
+				causation_id, attempts, interrupted, available_at, last_error, xid = pg_current_xact_id(),
+				uuid_send(id) <> ''), E'\n' ORDER BY seq)
 			FROM outbox`).Scan(&text))
 		w.must(tx.Rollback(t.Context()))
 		rows[name] = text

@@ -9,6 +9,7 @@ import (
 	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -80,13 +81,15 @@ func Example_deadLetters() {
 	}
 	fmt.Println("dead:", relayOnce(ctx, store, refusing).Dead)
 
-	letters, err := store.ListDead(ctx, 10)
+	list, err := store.ListDeadLetters(ctx, storage.ListDeadLettersParams{Limit: 10})
 	check(err)
-	for _, letter := range letters {
+	var ids []storage.ID
+	for _, letter := range list.DeadLetters {
+		ids = append(ids, letter.ID)
 		fmt.Printf("%s after %d attempt: %s\n", letter.TypeName(), letter.Attempts, letter.Error)
 	}
 
-	_, err = store.Replay(ctx, letters[0].ID)
+	_, err = store.ReplayDeadLetters(ctx, storage.ReplayDeadLettersParams{IDs: ids})
 	check(err)
 	mended := &outboxtest.RecordingPublisher{}
 	fmt.Println("published:", relayOnce(ctx, store, mended).Published)

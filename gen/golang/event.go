@@ -113,24 +113,6 @@ func eventKey(e *catalogue.Event) (jen.Code, error) {
 	return method(jen.Id("e").Id(e.GoName), text), nil
 }
 
-// keyText makes the text of a key field, or nil where its type has none:
-//
-//	e.OrderID.String()
-func keyText(r catalogue.Ref, value *jen.Statement) jen.Code {
-	switch r.Scalar {
-	case catalogue.String:
-		return value
-	case catalogue.UUID, catalogue.Date:
-		return value.Dot("String").Call()
-	case catalogue.Int32:
-		return jen.Qual("strconv", "FormatInt").Call(jen.Int64().Call(value), jen.Lit(10))
-	case catalogue.Int64:
-		return jen.Qual("strconv", "FormatInt").Call(value, jen.Lit(10))
-	default:
-		return nil
-	}
-}
-
 // isEvent makes:
 //
 //	func (OrderPlacedV1) event() {}

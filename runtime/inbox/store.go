@@ -10,6 +10,7 @@ import (
 	"context"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Store is the inbox in a database, Tx its type of transaction. Generated code implements it. All
@@ -30,8 +31,8 @@ type Store[Tx any] interface {
 	// another version, this one is a duplicate.
 	Handled(ctx context.Context, p HandledParams) (HandledResult, error)
 	// Doorbell is rung after commits that concern the relay. If one value is both an inbox.Store
-	// and an outbox.Store, it is the doorbell of both.
-	Doorbell() *outbox.Doorbell
+	// and a storage.Store, it is the doorbell of both.
+	Doorbell() *storage.Doorbell
 
 	mustEmbedBaseStore()
 }

@@ -1,6 +1,7 @@
 package goldens_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,9 +82,37 @@ func compilable(t *testing.T, cases ...string) string {
 			to := filepath.Join(dir, "internal", "goldens", filepath.Base(filepath.Dir(events)), "events")
 			copyFiles(t, filepath.Join(to, "outboxdb"), glob(t, filepath.Join(queries, "*.go")))
 			copyFiles(t, to, glob(t, filepath.Join(events, "*.go")))
+			writeStore(t, to)
 		}
 	}
 	return dir
+}
+
+var packageClause = regexp.MustCompile(`(?m)^package .*$`)
+
+// writeStore makes the store of a case, which it shares with all others that have consumers, or that
+// have none, except for its package and its imports. A test of gen/golang holds it to that.
+func writeStore(t *testing.T, dir string) {
+	t.Helper()
+	read := func(file string) []byte {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	of := "minimal"
+	if len(glob(t, filepath.Join(dir, "inbox.gen.go"))) > 0 {
+		of = "orders"
+	}
+	store := read(filepath.Join(goldens, of, "events", "store.gen.go"))
+	clause := packageClause.Find(read(filepath.Join(dir, "outbox.gen.go")))
+	store = packageClause.ReplaceAll(store, clause)
+	name := filepath.Base(filepath.Dir(dir))
+	store = bytes.ReplaceAll(store, []byte("/goldens/"+of+"/"), []byte("/goldens/"+name+"/"))
+	if err := os.WriteFile(filepath.Join(dir, "store.gen.go"), store, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 var relative = regexp.MustCompile(`(?m)=> (\.\S*)`)

@@ -59,7 +59,11 @@ func run(ctx context.Context, database, broker string, config outbox.Config) err
 		return fmt.Errorf("broker: %w", err)
 	}
 
-	relay, err := outbox.NewRelay(events.NewStore(pool), outboxnats.NewPublisher(js), config)
+	publisher, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	if err != nil {
+		return err
+	}
+	relay, err := outbox.NewRelay(events.NewStore(pool), publisher, config)
 	if err != nil {
 		return err
 	}

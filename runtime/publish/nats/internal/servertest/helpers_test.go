@@ -62,10 +62,17 @@ func (w *world) consumer(t *testing.T, cfg jetstream.ConsumerConfig) jetstream.C
 
 func (w *world) publish(t *testing.T, messages ...*outbox.Message) {
 	t.Helper()
-	p := outboxnats.NewPublisher(w.js)
+	p := publisher(t, w.js)
 	for _, m := range messages {
 		check(t, p.Publish(t.Context(), m))
 	}
+}
+
+func publisher(t testing.TB, js jetstream.JetStream) *outboxnats.Publisher {
+	t.Helper()
+	p, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	check(t, err)
+	return p
 }
 
 // unsettled returns how many messages the consumer has still to get or to acknowledge.

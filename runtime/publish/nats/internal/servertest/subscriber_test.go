@@ -19,6 +19,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/payload"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
@@ -91,7 +92,7 @@ func TestWhatFailsComesAgain(t *testing.T) {
 	if diff := cmp.Diff(outboxnats.SubscriberStats{Acknowledged: 1, Retried: 3}, r.Stats()); diff != "" {
 		t.Error(diff)
 	}
-	for _, want := range []string{"no stock", "delivery=1", "order.placed@1", "goroutine 7"} {
+	for _, want := range []string{"no stock", "attempt=1", "order.placed@1", "goroutine 7"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, log.String())
 		}
@@ -294,7 +295,7 @@ func TestASubscriberOutlastsTheBrokersRestart(t *testing.T) {
 	w.server.Stop()
 	check(t, w.server.Restart())
 	after := event("k", "after")
-	eventually(t, "published after the restart", func() bool { return outboxnats.NewPublisher(w.js).Publish(t.Context(), after) == nil })
+	eventually(t, "published after the restart", func() bool { return publisher(t, w.js).Publish(t.Context(), after) == nil })
 	for body := receive(t, got); body != "after"; body = receive(t, got) {
 		if body != "before" { // whose acknowledgement may have been lost
 			t.Fatalf("got %s", body)
@@ -476,7 +477,7 @@ func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
 	for name := range handler {
 		m := event("", "{}")
 		var version int
-		m.Type, version, _ = outbox.ParseTypeName(name)
+		m.Type, version, _ = storage.ParseTypeName(name)
 		m.Version = int32(version)
 		w.publish(t, m)
 	}
@@ -597,7 +598,7 @@ func TestConsumersThatWouldLoseMessagesAreRefused(t *testing.T) {
 	}
 	ok := w.consumer(t, jetstream.ConsumerConfig{BackOff: []time.Duration{time.Second}, MaxDeliver: -1})
 	for name, cfg := range map[string]outboxnats.SubscriberConfig{
-		"concurrency": {Concurrency: -1}, "delays": {MinRetryDelay: time.Hour}, "drain": {DrainTimeout: -1}, "handle": {HandleTimeout: -1},
+		"concurrency": {Concurrency: -1}, "delays": {MinRetryDelay: time.Hour, MaxRetryDelay: time.Minute}, "drain": {DrainTimeout: -1}, "handle": {HandleTimeout: -1},
 	} {
 		if _, err := outboxnats.NewSubscriber(ok, h, cfg); err == nil {
 			t.Errorf("%s: accepted", name)
