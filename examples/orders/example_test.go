@@ -13,7 +13,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// An order and its event are written in one transaction. A relay publishes the event once that has committed.
+// An order and its event are written in one transaction. A relay publishes the event once that has
+// committed.
 func Example_enqueue() {
 	ctx := context.Background()
 	pool := openShop(ctx)
@@ -64,7 +65,8 @@ func Example_consumer() {
 	// duplicate - mugs in stock: 8
 }
 
-// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an operator replays it.
+// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an
+// operator replays it.
 func Example_deadLetters() {
 	ctx := context.Background()
 	pool := openShop(ctx)
