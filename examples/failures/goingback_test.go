@@ -167,7 +167,7 @@ func (w *world) orderedFirst(messages []outbox.Message) {
 			continue
 		}
 		seen[m.ID] = true
-		n := w.number(m)
+		n := number(m)
 		if before, any := last[m.Key]; any && n <= before {
 			w.Errorf("the events of a key were published out of order: %d after %d", n, before)
 		}

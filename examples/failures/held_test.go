@@ -86,7 +86,7 @@ func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
 			w.once(messages, keys*each)
 			last := map[string]int64{}
 			for i := range messages {
-				key, n := messages[i].Key, w.number(&messages[i])
+				key, n := messages[i].Key, number(&messages[i])
 				if n < last[key] {
 					t.Fatalf("event %d of %s was published behind %d", n, key, last[key])
 				}

@@ -80,7 +80,7 @@ func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 		c := quick()
 		_, stop := w.run(store, &outboxtest.FaultyPublisher{Next: recording,
 			Decide: func(m *outbox.Message) outboxtest.Fault {
-				if w.number(m) == 1 {
+				if number(m) == 1 {
 					if _, before := refused.LoadOrStore(m.ID, true); !before {
 						return outboxtest.Refuse
 					}

@@ -89,8 +89,7 @@ type broker struct {
 func newBroker() *broker {
 	return &broker{
 		hangs: map[string]bool{}, takes: map[string]time.Duration{}, tried: map[string]int{},
-		under: map[string]int{}, most: map[string]int{},
-		arrived: map[string]int{},
+		under: map[string]int{}, most: map[string]int{}, arrived: map[string]int{},
 	}
 }
 
