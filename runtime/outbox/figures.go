@@ -19,8 +19,8 @@ type Backlog struct {
 	// Oldest is how long ago the oldest of them was enqueued, or 0 if there are none. Of
 	// BacklogLimit events and more, it is the oldest of those that come first.
 	Oldest time.Duration
-	// Dead is the number of dead letters. It is BacklogLimit if there are that many or more.
-	Dead int
+	// DeadLetters is the number of dead letters. It is BacklogLimit if there are that many or more.
+	DeadLetters int
 }
 
 const backlogInterval = 10 * time.Second
@@ -31,7 +31,7 @@ func (r *Relay) countBacklog(ctx context.Context) {
 		err := bounded(ctx, r.store, backlogInterval, func(ctx context.Context) error {
 			b, err := r.store.CountBacklog(ctx, storage.CountBacklogParams{Limit: BacklogLimit})
 			if err == nil {
-				r.backlog.Store(&Backlog{Pending: b.Pending, Oldest: b.Oldest, Dead: b.DeadLetters})
+				r.backlog.Store(&Backlog{Pending: b.Pending, Oldest: b.Oldest, DeadLetters: b.DeadLetters})
 			}
 			return err
 		})
