@@ -13,12 +13,14 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/examples/internal/migrate"
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
 // refuses fails unless a relay on the store says all of words instead of publishing.
-func (w *world) refuses(store outbox.Store, words ...string) {
+func (w *world) refuses(store storage.Store, words ...string) {
 	w.Helper()
 	recording := &outboxtest.RecordingPublisher{}
 	relay, err := outbox.NewRelay(store, recording, quick())
@@ -46,11 +48,13 @@ func TestAnotherServicesTablesAreRefused(t *testing.T) {
 	w.equal("events that wait", w.pending(), 3)
 	w.equal("shards that were added", query[int](w, `SELECT count(*) FROM outbox_shard`), 0)
 
-	w.must(w.store.InTx(t.Context(), func(tx pgx.Tx) error {
-		_, err := w.store.Claim(t.Context(), tx, "witness", outbox.ID{1})
+	_, err = w.store.InTx(t.Context(), inbox.InTxParams[pgx.Tx]{Run: func(tx pgx.Tx) error {
+		_, err := w.store.Claim(t.Context(), tx,
+			inbox.ClaimParams{Consumer: "witness", Event: outbox.ID{1}})
 		w.wants(err, "inbox", `"shop/orders"`, `"outboxgen/conformance"`)
 		return nil
-	}))
+	}})
+	w.must(err)
 	w.equal("events claimed", query[int](w, `SELECT count(*) FROM inbox`), 0)
 
 	// As the message says, of a service that was renamed.
@@ -134,7 +138,7 @@ func TestRowLevelSecurity(t *testing.T) {
 			ON ` + table + ` TO ` + relay + ` USING (true) WITH CHECK (true)`)
 	}
 	w.equal("published", w.relayAll(store).Published, 5)
-	w.must(store.Maintain(t.Context()))
+	w.maintain(store)
 }
 
 // TestTheTableRefusesARowThatCouldNotBeRead, whoever writes it, and names the rule but not the row.
@@ -195,11 +199,10 @@ func TestAReplayIsCheckedToo(t *testing.T) {
 	good, bad := outbox.ID{1}, outbox.ID{2}
 	w.exec(insert, good.String(), `{"a": "b"}`)
 	w.exec(insert, bad.String(), `{"a": 7}`)
-	_, err := w.store.Replay(t.Context(), bad)
+	_, err := w.store.ReplayDeadLetters(t.Context(),
+		storage.ReplayDeadLettersParams{IDs: []storage.ID{bad}})
 	w.wants(err, "outbox_headers_are_strings")
-	n, err := w.store.Replay(t.Context(), good)
-	w.must(err)
-	w.equal("replayed", n, 1)
+	w.equal("replayed", w.replay(good), 1)
 	w.equal("dead letters left", query[int](w, `SELECT count(*) FROM outbox_dead`), 1)
 }
 
@@ -221,7 +224,7 @@ func TestTheStatusShowsAnyPayload(t *testing.T) {
 func TestTheDownMigrationLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
-	w.must(store.Maintain(t.Context()))
+	w.maintain(store)
 	w.keptSince(1, "1 hour")
 	text, err := os.ReadFile("../conformance/prefixed/migrations/00001_outboxgen.sql")
 	w.must(err)

@@ -9,22 +9,26 @@ import (
 	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// An order and its event are written in one transaction. A relay publishes the event once that has committed.
+// An order and its event are written in one transaction. A relay publishes the event once that has
+// committed.
 func Example_enqueue() {
 	ctx := context.Background()
 	pool := openShop(ctx)
 	defer pool.Close()
 
+	store := events.NewStore(pool) // one for each database
+	shop := orders.NewShop(store)
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		return orders.PlaceOrder(ctx, tx, twoMugs())
+		return shop.PlaceOrder(ctx, tx, twoMugs())
 	})
 	check(err)
 
 	var broker outboxtest.RecordingPublisher
-	relay, err := outbox.NewRelay(events.NewStore(pool), &broker, outbox.Config{})
+	relay, err := outbox.NewRelay(store, &broker, outbox.Config{})
 	check(err)
 	stats, err := relay.RunOnce(ctx) // a process of its own calls Run
 	check(err)
@@ -61,13 +65,15 @@ func Example_consumer() {
 	// duplicate - mugs in stock: 8
 }
 
-// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an operator replays it.
+// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an
+// operator replays it.
 func Example_deadLetters() {
 	ctx := context.Background()
 	pool := openShop(ctx)
 	defer pool.Close()
 	store := events.NewStore(pool)
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return orders.PlaceOrder(ctx, tx, twoMugs()) })
+	shop := orders.NewShop(store)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return shop.PlaceOrder(ctx, tx, twoMugs()) })
 	check(err)
 
 	refusing := &outboxtest.FaultyPublisher{
@@ -75,13 +81,15 @@ func Example_deadLetters() {
 	}
 	fmt.Println("dead:", relayOnce(ctx, store, refusing).Dead)
 
-	letters, err := store.ListDead(ctx, 10)
+	list, err := store.ListDeadLetters(ctx, storage.ListDeadLettersParams{Limit: 10})
 	check(err)
-	for _, letter := range letters {
+	var ids []storage.ID
+	for _, letter := range list.DeadLetters {
+		ids = append(ids, letter.ID)
 		fmt.Printf("%s after %d attempt: %s\n", letter.TypeName(), letter.Attempts, letter.Error)
 	}
 
-	_, err = store.Replay(ctx, letters[0].ID)
+	_, err = store.ReplayDeadLetters(ctx, storage.ReplayDeadLettersParams{IDs: ids})
 	check(err)
 	mended := &outboxtest.RecordingPublisher{}
 	fmt.Println("published:", relayOnce(ctx, store, mended).Published)

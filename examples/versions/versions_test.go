@@ -24,6 +24,7 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
@@ -115,9 +116,9 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	var id uuid.UUID
 	s.inTx(func(tx pgx.Tx) (err error) {
 		order := uuid.New()
-		id, err = next.EnqueueVersions(t.Context(), tx, both(order))
+		id, err = s.newStore.EnqueueVersions(t.Context(), tx, both(order))
 		if err == nil { // a producer that ran twice
-			_, err = next.EnqueueVersions(t.Context(), tx, both(order), outbox.WithID(id))
+			_, err = s.newStore.EnqueueVersions(t.Context(), tx, both(order), outbox.WithID(id))
 		}
 		return err
 	})
@@ -125,9 +126,9 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	s.must(err)
 	_, err = relay.RunOnce(t.Context())
 	s.must(err)
-	letters, err := s.newStore.ListDead(t.Context(), 10)
+	list, err := s.newStore.ListDeadLetters(t.Context(), storage.ListDeadLettersParams{Limit: 10})
 	s.must(err)
-	versions := map[string]int{}
+	letters, versions := list.DeadLetters, map[string]int{}
 	for _, letter := range letters {
 		if letter.ID == id {
 			versions[letter.TypeName()]++
@@ -136,11 +137,12 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	if len(letters) != 2 || versions["order.placed@1"] != 1 || versions["order.placed@2"] != 1 {
 		t.Fatalf("got dead letters %v, want each version once", versions)
 	}
-	n, err := s.newStore.Replay(t.Context(), id)
+	done, err := s.newStore.ReplayDeadLetters(t.Context(),
+		storage.ReplayDeadLettersParams{IDs: []storage.ID{id}})
 	s.must(err)
-	if pending := query[int](s, `SELECT count(*) FROM outbox WHERE id = $1`, id.String()); n != 2 ||
-		pending != 2 {
-		t.Errorf("replayed %d, %d pending, want both versions", n, pending)
+	pending := query[int](s, `SELECT count(*) FROM outbox WHERE id = $1`, id.String())
+	if done.Replayed != 2 || pending != 2 {
+		t.Errorf("replayed %d, %d pending, want both versions", done.Replayed, pending)
 	}
 }
 
@@ -241,45 +243,49 @@ func writeInvoice(ctx context.Context, tx pgx.Tx, release string, order uuid.UUI
 
 type oldInvoices struct{}
 
-func (oldInvoices) HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e old.OrderPlacedV1) error {
+func (oldInvoices) HandleOrderPlacedV1(
+	ctx context.Context, tx old.InvoicesTx, e old.OrderPlacedV1,
+) error {
 	return writeInvoice(ctx, tx, "old", e.OrderID)
 }
 
 type newInvoices struct{}
 
 func (newInvoices) HandleOrderPlacedV1(
-	ctx context.Context, tx pgx.Tx, e next.OrderPlacedV1, emit next.InvoicesEmitter,
+	ctx context.Context, tx next.InvoicesTx, e next.OrderPlacedV1,
 ) error {
-	return newInvoice(ctx, tx, e.OrderID, emit)
+	return newInvoice(ctx, tx, e.OrderID)
 }
 
 func (newInvoices) HandleOrderPlacedV2(
-	ctx context.Context, tx pgx.Tx, e next.OrderPlacedV2, emit next.InvoicesEmitter,
+	ctx context.Context, tx next.InvoicesTx, e next.OrderPlacedV2,
 ) error {
-	return newInvoice(ctx, tx, e.OrderID, emit)
+	return newInvoice(ctx, tx, e.OrderID)
 }
 
-func newInvoice(ctx context.Context, tx pgx.Tx, order uuid.UUID, emit next.InvoicesEmitter) error {
-	_, err := emit.Versions(ctx, next.InvoiceWrittenV1{OrderID: order},
-		next.InvoiceWrittenV2{OrderID: order, Currency: "EUR"})
+func newInvoice(ctx context.Context, tx next.InvoicesTx, order uuid.UUID) error {
+	_, err := tx.EnqueueVersions(ctx, []next.Event{
+		next.InvoiceWrittenV1{OrderID: order},
+		next.InvoiceWrittenV2{OrderID: order, Currency: "EUR"},
+	})
 	return errors.Join(err, writeInvoice(ctx, tx, "new", order))
 }
 
 type writer func(tx pgx.Tx, order uuid.UUID) error
 
 func (s *shop) writeOld(tx pgx.Tx, order uuid.UUID) error {
-	_, err := old.EnqueueOrderPlacedV1(s.Context(), tx, old.OrderPlacedV1{OrderID: order})
+	_, err := s.oldStore.EnqueueOrderPlacedV1(s.Context(), tx, old.OrderPlacedV1{OrderID: order})
 	return err
 }
 
 func (s *shop) writeNew(tx pgx.Tx, order uuid.UUID) error {
-	_, err := next.EnqueueOrderPlacedV2(s.Context(), tx,
+	_, err := s.newStore.EnqueueOrderPlacedV2(s.Context(), tx,
 		next.OrderPlacedV2{OrderID: order, Currency: "EUR"})
 	return err
 }
 
-func both(order uuid.UUID) []outbox.Event {
-	return []outbox.Event{
+func both(order uuid.UUID) []next.Event {
+	return []next.Event{
 		next.OrderPlacedV1{OrderID: order}, next.OrderPlacedV2{OrderID: order, Currency: "EUR"},
 	}
 }
@@ -287,13 +293,13 @@ func both(order uuid.UUID) []outbox.Event {
 func (s *shop) writeBoth(tx pgx.Tx, order uuid.UUID) error {
 	versions := both(order)
 	rand.Shuffle(2, func(i, j int) { versions[i], versions[j] = versions[j], versions[i] })
-	_, err := next.EnqueueVersions(s.Context(), tx, versions)
+	_, err := s.newStore.EnqueueVersions(s.Context(), tx, versions)
 	return err
 }
 
 func (s *shop) queueBoth(tx pgx.Tx, order uuid.UUID) error {
 	var batch pgx.Batch
-	if _, err := next.QueueVersions(s.Context(), &batch, both(order)); err != nil {
+	if _, err := s.newStore.QueueVersions(s.Context(), &batch, both(order)); err != nil {
 		return err
 	}
 	return tx.SendBatch(s.Context(), &batch).Close()

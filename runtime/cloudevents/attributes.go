@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // specVersion is the value of the attribute specversion ("REQUIRED Attributes").
@@ -122,7 +123,7 @@ const maxTypeBytes = 255
 // Conventions").
 func read(values map[string]string) (*outbox.Message, error) {
 	typeName := values["type"]
-	eventType, version, err := outbox.ParseTypeName(typeName)
+	eventType, version, err := storage.ParseTypeName(typeName)
 	if err != nil || version > math.MaxInt32 || len(typeName) > maxTypeBytes ||
 		!utf8.ValidString(typeName) || values["specversion"] != specVersion {
 		return nil, ErrForeign

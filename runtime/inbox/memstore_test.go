@@ -2,10 +2,12 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 type claimKey struct {
@@ -13,9 +15,11 @@ type claimKey struct {
 	event    outbox.ID
 }
 
-// memStore is an inbox.Store in memory, beside it the effects of handlers, which commit and roll back with it.
+// memStore is an inbox.Store in memory, beside it the effects of handlers, which commit and roll
+// back with it.
 type memStore struct {
-	bell      outbox.Doorbell
+	inbox.BaseStore[*memTx]
+	bell      storage.Doorbell
 	commitErr error // what a commit fails with; nothing is kept then
 
 	mu      sync.Mutex
@@ -26,7 +30,7 @@ type memStore struct {
 }
 
 // Doorbell implements inbox.Store.
-func (s *memStore) Doorbell() *outbox.Doorbell { return &s.bell }
+func (s *memStore) Doorbell() *storage.Doorbell { return &s.bell }
 
 func newMemStore() *memStore {
 	return &memStore{handled: map[claimKey]bool{}, locks: map[claimKey]*memTx{}, pending: map[outbox.ID]int{}}
@@ -40,17 +44,13 @@ type memTx struct {
 
 func (tx *memTx) effect(s string) { tx.effects = append(tx.effects, s) }
 
-func (s *memStore) InTx(ctx context.Context, f func(tx *memTx) error) error {
+func (s *memStore) InTx(
+	ctx context.Context, p inbox.InTxParams[*memTx],
+) (inbox.InTxResult, error) {
 	tx := &memTx{}
 	defer s.unlock(tx)
-	if err := f(tx); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if s.commitErr != nil {
-		return s.commitErr
+	if err := errors.Join(p.Run(tx), ctx.Err(), s.commitErr); err != nil {
+		return inbox.InTxResult{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *memStore) InTx(ctx context.Context, f func(tx *memTx) error) error {
 		delete(s.pending, cause)
 	}
 	s.effects = append(s.effects, tx.effects...)
-	return nil
+	return inbox.InTxResult{}, nil
 }
 
 func (s *memStore) unlock(tx *memTx) {
@@ -74,33 +74,38 @@ func (s *memStore) unlock(tx *memTx) {
 	}
 }
 
-func (s *memStore) Claim(_ context.Context, tx *memTx, consumer string, event outbox.ID) (inbox.Claim, error) {
+func (s *memStore) Claim(
+	_ context.Context, tx *memTx, p inbox.ClaimParams,
+) (inbox.ClaimResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := claimKey{consumer, event}
+	key := claimKey{p.Consumer, p.Event}
 	if s.locks[key] != nil {
-		return inbox.InFlight, nil
+		return inbox.ClaimResult{Claim: inbox.ClaimInFlight}, nil
 	}
 	s.locks[key] = tx
 	if s.handled[key] {
-		return inbox.Duplicate, nil
+		return inbox.ClaimResult{Claim: inbox.ClaimDuplicate}, nil
 	}
 	tx.claims = append(tx.claims, key)
-	return inbox.Fresh, nil
+	return inbox.ClaimResult{Claim: inbox.ClaimFresh}, nil
 }
 
-// Handled implements inbox.Recaller.
-func (s *memStore) Handled(_ context.Context, consumer string, event outbox.ID) (bool, error) {
+func (s *memStore) Handled(
+	_ context.Context, p inbox.HandledParams,
+) (inbox.HandledResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.handled[claimKey{consumer, event}], nil
+	return inbox.HandledResult{Handled: s.handled[claimKey{p.Consumer, p.Event}]}, nil
 }
 
-func (s *memStore) Redispatch(_ context.Context, tx *memTx, causation outbox.ID) (int, error) {
+func (s *memStore) Redispatch(
+	_ context.Context, tx *memTx, p inbox.RedispatchParams,
+) (inbox.RedispatchResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tx.redispatched = append(tx.redispatched, causation)
-	return s.pending[causation], nil
+	tx.redispatched = append(tx.redispatched, p.Causation)
+	return inbox.RedispatchResult{Due: s.pending[p.Causation]}, nil
 }
 
 func (s *memStore) applied() []string {

@@ -1,7 +1,7 @@
 package outbox
 
 import (
-	"errors"
+	"context"
 	"math"
 	"strings"
 	"testing"
@@ -9,8 +9,8 @@ import (
 )
 
 func TestConfigDefaultsAreValid(t *testing.T) {
-	for _, c := range []Config{{}, {Lease: time.Second}, {Lease: 100 * time.Millisecond}, {BackoffMin: time.Hour}} {
-		if err := c.withDefaults().validate(); err != nil {
+	for _, c := range []Config{{}, {Lease: time.Second}, {Lease: 100 * time.Millisecond}, {MinRetryDelay: time.Hour}} {
+		if err := c.withDefaults(nil).validate(); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -25,9 +25,10 @@ func TestConfigRefusesContradictions(t *testing.T) {
 		"MaxInFlightBytes": {MaxInFlightBytes: -1},
 		"PollInterval":     {PollInterval: -1},
 		"MaxAttempts":      {MaxAttempts: Unlimited - 1},
-		"BackoffMin":       {BackoffMin: time.Minute, BackoffMax: time.Second},
+		"DrainTimeout":     {DrainTimeout: -1},
+		"MinRetryDelay":    {MinRetryDelay: time.Minute, MaxRetryDelay: time.Second},
 	} {
-		err := c.withDefaults().validate()
+		err := c.withDefaults(nil).validate()
 		if err == nil || !strings.Contains(err.Error(), field+" is") {
 			t.Errorf("%s: got %v", field, err)
 		}
@@ -39,7 +40,7 @@ func TestConfigRefusesWhatDoesNotFit(t *testing.T) {
 		"MaxAttempts": {MaxAttempts: math.MaxInt32 + 1},
 		"Lease":       {Lease: math.MaxInt64},
 	} {
-		err := c.withDefaults().validate()
+		err := c.withDefaults(nil).validate()
 		if err == nil || !strings.Contains(err.Error(), field+" is") ||
 			!strings.Contains(err.Error(), "at most") {
 			t.Errorf("%s: got %v", field, err)
@@ -51,39 +52,33 @@ func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
 	c := Config{
 		MaxAttempts: math.MaxInt32, Concurrency: math.MaxInt, MaxInFlight: math.MaxInt,
 		MaxInFlightBytes: math.MaxInt,
-		BackoffMin:       math.MaxInt64 - 1, BackoffMax: math.MaxInt64, PollInterval: math.MaxInt64,
-	}.withDefaults()
+		MinRetryDelay:    math.MaxInt64 - 1, MaxRetryDelay: math.MaxInt64, PollInterval: math.MaxInt64,
+	}.withDefaults(nil)
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	l := newLedger(c)
-	l.own([]Ownership{{Shard: 1}}, 0, 0)
-	p, ok := l.plan(time.Now())
-	if !ok || p.reads[0].Limit < 1 || p.reads[0].Limit > readMost || p.due[0].Limit < 1 {
-		t.Errorf("got a plan with limits %+v and %+v", p.reads, p.due)
-	}
-	if l.staff(time.Now()) < 1 || l.share < 1 {
-		t.Errorf("got %d workers and a share of %d", l.staff(time.Now()), l.share)
-	}
 }
 
-// TestAttemptsEndAtTheTopOfTheirRange refuses an event for good measure: with a limit it is dead,
-// without one it is tried again, and its attempts do not begin anew.
-func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
-	for most, want := range map[int]verdict{Unlimited: retry, 12: dead, math.MaxInt32: dead} {
-		l := newLedger(Config{MaxAttempts: most}.withDefaults())
-		l.own([]Ownership{{Shard: 0}}, 0, 0)
-		now := time.Now()
-		p, _ := l.plan(now)
-		l.accept(p, []Message{{Type: "x", Version: 1, Topic: "t", Key: "a", Attempts: math.MaxInt32,
-			Position: Position{Seq: 1}}}, nil)
-		l.mu.Lock()
-		e := l.next(now)
-		l.finish(e, errors.New("refused"), now)
-		l.mu.Unlock()
-		if e.verdict != want || e.Attempts != math.MaxInt32 {
-			t.Errorf("MaxAttempts %d: got verdict %d with %d attempts, want %d", most, e.verdict,
-				e.Attempts, want)
+// publishing publishes nothing.
+type publishing struct{}
+
+func (publishing) Publish(context.Context, *Message) error { return nil }
+
+func (publishing) PublishBatch(_ context.Context, batch []*Message) []error {
+	return make([]error, len(batch))
+}
+
+func TestABatchPublisherIsCalledByAFewWorkers(t *testing.T) {
+	for _, test := range []struct {
+		publisher Publisher
+		config    Config
+		want      int
+	}{
+		{nil, Config{}, 64}, {publishing{}, Config{}, 4},
+		{publishing{}, Config{Concurrency: 7}, 7},
+	} {
+		if got := test.config.withDefaults(test.publisher).Concurrency; got != test.want {
+			t.Errorf("%T, %d: got %d, want %d", test.publisher, test.config.Concurrency, got, test.want)
 		}
 	}
 }

@@ -1,20 +1,12 @@
 package outbox
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
+import "github.com/outboxgen/outboxgen/runtime/outbox/storage"
 
-	"github.com/google/uuid"
-)
-
-// GeneratedV1 is what generated code refers to, so that code from an outboxgen that needs another runtime does not compile.
-// Where it is undefined, require the runtime's version that belongs to the generator, or run go generate again.
-const GeneratedV1 = true
-
-// ID identifies an event wherever it goes. It is assigned once, at enqueue, and never again:
-// publishing twice carries the same ID. Versions of one fact that are enqueued together share it.
-type ID = uuid.UUID
+// SupportsGenerated1 says that this runtime supports generated code of generation 1, which refers
+// to it. When generated code begins to need more of the runtime, SupportsGenerated2 is added, and
+// so on: newer code does not compile with an older runtime, at a line whose comment says what to
+// do. None of them is ever removed, so that older code compiles with every newer runtime.
+const SupportsGenerated1 = true
 
 // Ordering says what one event may expect of another with the same key.
 type Ordering uint8
@@ -22,8 +14,8 @@ type Ordering uint8
 const (
 	// OrderingNone publishes events in any order.
 	OrderingNone Ordering = iota
-	// OrderingKey publishes the events of one key in the order in which they were enqueued. While one is retried its
-	// successors wait; once it is a dead letter they go on.
+	// OrderingKey publishes the events of one key in the order in which they were enqueued. While
+	// one is retried its successors wait; once it is a dead letter they go on.
 	OrderingKey
 )
 
@@ -36,24 +28,13 @@ type EventType struct {
 }
 
 // String returns the name that the catalogue, the broker and every message uses: order.placed@1.
-func (t EventType) String() string { return TypeName(t.Name, t.Version) }
+func (t EventType) String() string { return storage.TypeName(t.Name, t.Version) }
 
-// TypeName joins an event's name and version: order.placed@1.
-func TypeName(name string, version int) string { return name + "@" + strconv.Itoa(version) }
-
-// ParseTypeName splits what TypeName joined.
-func ParseTypeName(s string) (name string, version int, err error) {
-	name, digits, found := strings.Cut(s, "@")
-	version, err = strconv.Atoi(digits)
-	if !found || name == "" || err != nil || version < 1 || digits[0] == '0' || digits[0] == '+' {
-		return "", 0, fmt.Errorf("outbox: %q is not an event type of the form name@version", s)
-	}
-	return name, version, nil
-}
-
-// Event is a payload that the catalogue declares. Generated payload types implement it.
+// Event is a payload that a catalogue declares. Generated payload types implement it, and each
+// generated package has an interface Event of its own, which those of its catalogue alone
+// implement.
 type Event interface {
 	EventType() EventType
-	// EventKey returns the value of the key field as text, or "" where the event has no key.
+	// EventKey returns the value of the key field as text, or "" if the event has no key.
 	EventKey() string
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 )
 
-// Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for one key from one at a time.
+// Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for
+// one key from one at a time. A message is lent for the length of the call: Publish does not change
+// it, its payload or its headers, and keeps none of them after it has returned. What has to stay,
+// it copies.
 //
 // Publish returns nil if and only if the broker has acknowledged that it keeps the message. It
 // returns soon after ctx ends, which is after the relay's PublishTimeout: one that does not holds
@@ -30,6 +33,27 @@ type Publisher interface {
 	Publish(ctx context.Context, m *Message) error
 }
 
+// BatchPublisher is a Publisher that sends several messages for less than their sum. The relay then
+// calls PublishBatch for what is ready at the moment, from a few goroutines, and Publish for single
+// messages.
+//
+// A batch has up to 256 messages of one topic, and at most one of a key; no other call has that key
+// meanwhile. So order within a batch means nothing, and a refusal lets no successor pass. The
+// publisher does not wait for more messages, and neither changes nor keeps slice and messages once
+// it has returned.
+//
+// It returns one outcome for each message, errs[i] for batch[i], which means what that of Publish
+// does. A result of another length, or a panic, acknowledges nothing and is nobody's fault: the
+// relay logs it and publishes the messages singly. An error that may be a neighbour's must not be
+// Permanent: a broker that refuses a whole batch is to be asked for each message.
+//
+// It returns soon after ctx ends, which bounds the whole batch, with ctx.Err() for what has no
+// outcome by then: it may be stored, now or later, and is published again.
+type BatchPublisher interface {
+	Publisher
+	PublishBatch(ctx context.Context, batch []*Message) (errs []error)
+}
+
 // ErrUnreachable marks an error as the broker's trouble rather than the event's.
 var ErrUnreachable = errors.New("outbox: broker unreachable")
 
@@ -49,7 +73,8 @@ func Permanent(err error) error {
 	return &marked{err: err, mark: ErrPermanent}
 }
 
-// Unreachable marks err as the broker's trouble: it wraps err and ErrUnreachable. Unreachable(nil) is nil.
+// Unreachable marks err as the broker's trouble: it wraps err and ErrUnreachable. Unreachable(nil)
+// is nil.
 func Unreachable(err error) error {
 	if err == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // relayTests check a store under the real relay.
@@ -44,13 +45,13 @@ var relayTests = map[string]func(*testing.T, *world){
 func config() outbox.Config {
 	return outbox.Config{
 		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
-		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
+		MinRetryDelay: 5 * time.Millisecond, MaxRetryDelay: 50 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }
 
 // run runs a relay until the returned function is called, which waits for its end.
-func (w *world) run(store outbox.Store, p outbox.Publisher, c outbox.Config) (*outbox.Relay, func()) {
+func (w *world) run(store storage.Store, p outbox.Publisher, c outbox.Config) (*outbox.Relay, func()) {
 	w.Helper()
 	relay, err := outbox.NewRelay(store, p, c)
 	w.must(err)
@@ -292,10 +293,10 @@ func testRolledBack(_ *testing.T, w *world) {
 	w.equal("pending", countKey(w.all(), "never"), 0)
 }
 
-func countKey(messages []outbox.Message, key string) int {
+func countKey(items []storage.Item, key string) int {
 	n := 0
-	for i := range messages {
-		if messages[i].Key == key {
+	for i := range items {
+		if items[i].Key == key {
 			n++
 		}
 	}

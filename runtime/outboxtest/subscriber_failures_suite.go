@@ -198,7 +198,7 @@ func testUnknownVersion(s *subscribing) {
 	older := s.subscribe(handlerFunc(
 		func(context.Context, *outbox.Message) (inbox.Outcome, error) {
 			returned.Add(1)
-			return inbox.Failed, inbox.ErrUnknownVersion
+			return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 		}), subscribe.Config{})
 	s.publish(message(secretKey))
 	s.eventually("handed back", func() bool { return returned.Load() > 0 })
@@ -240,12 +240,12 @@ func testOtherVersion(s *subscribing) {
 		case successors[m.ID] && applied[m.Key] != 1:
 			s.Errorf("%s: the successor came before the event", m.Key)
 		case !successors[m.ID] && m.Version != 1 && applied[m.Key] == 0:
-			return inbox.Failed, inbox.ErrUnknownVersion
+			return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 		case !successors[m.ID] && m.Version != 1:
-			return inbox.Repeated, nil
+			return inbox.OutcomeDuplicate, nil
 		}
 		applied[m.Key]++
-		return inbox.Applied, nil
+		return inbox.OutcomeApplied, nil
 	}), subscribe.Config{})
 	s.untilSettled(0)
 	mu.Lock()

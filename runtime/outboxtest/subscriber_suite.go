@@ -106,9 +106,9 @@ func (f handlerFunc) Handle(ctx context.Context, m *outbox.Message) (inbox.Outco
 func applying(f func(ctx context.Context, m *outbox.Message) error) handlerFunc {
 	return func(ctx context.Context, m *outbox.Message) (inbox.Outcome, error) {
 		if err := f(ctx, m); err != nil {
-			return inbox.Failed, err
+			return inbox.OutcomeFailed, err
 		}
-		return inbox.Applied, nil
+		return inbox.OutcomeApplied, nil
 	}
 }
 
@@ -261,9 +261,9 @@ func testConcurrency(s *subscribing) {
 func testCounts(s *subscribing) {
 	undecodable := &payload.Error{Path: "order_id", Problem: "missing"}
 	handlers := map[string]handlerFunc{
-		"applied":   always(inbox.Applied),
-		"duplicate": always(inbox.Repeated),
-		"ignored":   always(inbox.Ignored),
+		"applied":   always(inbox.OutcomeApplied),
+		"duplicate": always(inbox.OutcomeDuplicate),
+		"ignored":   always(inbox.OutcomeIgnored),
 		"failed":    failingOnce(errors.New("no stock")),
 		"in.flight": failingOnce(inbox.ErrInFlight),
 		"unknown":   failingOnce(inbox.ErrUnknownVersion),

@@ -64,7 +64,7 @@ type stock struct{}
 
 func (stock) Handle(_ context.Context, m *outbox.Message) (inbox.Outcome, error) {
 	fmt.Println("applied", m.TypeName(), "of", m.Key)
-	return inbox.Applied, nil
+	return inbox.OutcomeApplied, nil
 }
 
 // An adapter implements Source and Receipt. The subscriber keeps the order of each key, limits how

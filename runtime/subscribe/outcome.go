@@ -47,13 +47,13 @@ func (s *Subscriber) handle(ctx context.Context, l *lanes, d *Delivery) time.Dur
 		return s.nack(ctx, log, d, err)
 	}
 	switch outcome {
-	case inbox.Ignored:
+	case inbox.OutcomeIgnored:
 		s.counts.ignored.Add(1)
 		if s.ignoredTypes.first(d.Message.TypeName()) {
 			log.InfoContext(ctx, "the consumer does not handle events of this type: they are "+
 				"acknowledged, and logged this once")
 		}
-	case inbox.Repeated:
+	case inbox.OutcomeDuplicate:
 		s.counts.duplicates.Add(1)
 		s.counts.acknowledged.Add(1)
 	default:

@@ -86,7 +86,7 @@ func TestTheRestIsReleasedBeforeHandlersEnd(t *testing.T) {
 		func(context.Context, *outbox.Message) (inbox.Outcome, error) {
 			close(started) // a second call panics
 			<-release
-			return inbox.Applied, nil
+			return inbox.OutcomeApplied, nil
 		}), io.Discard)
 	<-started
 	ended := make(chan error, 1)
@@ -113,7 +113,7 @@ func TestRunEndsOnceTheConsumerIsGone(t *testing.T) {
 		func(context.Context, *outbox.Message) (inbox.Outcome, error) {
 			close(started)
 			<-release
-			return inbox.Applied, nil
+			return inbox.OutcomeApplied, nil
 		}), subscribe.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -144,9 +144,9 @@ func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {
 	run(t, &source{broker: b}, handlerFunc(
 		func(_ context.Context, m *outbox.Message) (inbox.Outcome, error) {
 			if m.Type == "unknown" && returned.Add(1) <= 100 {
-				return inbox.Failed, inbox.ErrUnknownVersion
+				return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 			}
-			return inbox.Ignored, nil
+			return inbox.OutcomeIgnored, nil
 		}), log)
 	eventually(t, "all settled", func() bool {
 		return b.count(func() int { return len(b.kept) }) == 0
@@ -186,7 +186,7 @@ func TestFailedFetchesAreLogged(t *testing.T) {
 	run(t, &moody{&source{broker: b}, []error{
 		fmt.Errorf("asleep: %w", subscribe.ErrNoAnswer), errors.New("no leader"),
 	}}, handlerFunc(func(context.Context, *outbox.Message) (inbox.Outcome, error) {
-		return inbox.Applied, nil
+		return inbox.OutcomeApplied, nil
 	}), log)
 	eventually(t, "settled", func() bool { return b.count(func() int { return len(b.kept) }) == 0 })
 	for line, want := range map[string]int{"no leader": 1, "asleep": 0} {

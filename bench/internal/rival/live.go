@@ -11,28 +11,30 @@ import (
 	"github.com/outboxgen/outboxgen/bench/events"
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Enqueue implements Enqueuer.
 func (Relay) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
-	_, err := events.EnqueueOrderPlacedV1(ctx, tx, o)
+	_, err := service.EnqueueOrderPlacedV1(ctx, tx, o)
 	return err
 }
 
 // Queue adds the event to a batch, which is sent within a transaction.
 func (Relay) Queue(ctx context.Context, batch *pgx.Batch, o Order) error {
-	_, err := events.QueueOrderPlacedV1(ctx, batch, o)
+	_, err := service.QueueOrderPlacedV1(ctx, batch, o)
 	return err
 }
 
 // Follow implements Follower: the relay runs in the process that enqueues. Retain makes no difference to it.
 func (r Relay) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
-	store := events.NewStore(db.Pool)
-	return r.follow(ctx, &watchedStore{Store: store, bell: store.Doorbell()}, ready, published)
+	store := &watchedStore{Store: events.NewStore(db.Pool), bell: service.Doorbell()}
+	return r.follow(ctx, store, ready, published)
 }
 
-// Elsewhere is the relay as it is in another process than the service, without the other process: it is deaf to this process's
-// enqueues, and hears only what outbox.Announce notifies of them, as a service does that runs no relay.
+// Elsewhere is the relay as it is in another process than the service, without the other process:
+// it is deaf to this process's enqueues, and hears only what outbox.ForwardWakeups notifies of
+// them, as a service does that runs no relay.
 type Elsewhere struct{ Relay }
 
 // Name implements Follower.
@@ -40,12 +42,12 @@ func (Elsewhere) Name() string { return "outboxgen, told by NOTIFY alone" }
 
 // Follow implements Follower.
 func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
-	announcing, stop := context.WithCancel(ctx)
+	forwarding, stop := context.WithCancel(ctx)
 	var service sync.WaitGroup
 	defer service.Wait()
 	defer stop()
-	service.Go(func() { outbox.Announce(announcing, events.NewStore(db.Pool)) })
-	unrung := &watchedStore{Store: events.NewStore(db.Pool), bell: new(outbox.Doorbell)}
+	service.Go(func() { outbox.ForwardWakeups(forwarding, Store(db)) })
+	unrung := &watchedStore{Store: events.NewStore(db.Pool), bell: new(storage.Doorbell)}
 	return e.follow(ctx, unrung, ready, published)
 }
 
@@ -61,7 +63,7 @@ func (r Relay) follow(ctx context.Context, store *watchedStore, ready func(), pu
 // watchedStore tells when a relay has begun: it reads, and it listens.
 type watchedStore struct {
 	*events.Store
-	bell               *outbox.Doorbell
+	bell               *storage.Doorbell
 	reading, listening func()
 }
 
@@ -76,18 +78,24 @@ func (s *watchedStore) watch(ready func()) {
 	s.reading, s.listening = sync.OnceFunc(begun), sync.OnceFunc(begun)
 }
 
-// Doorbell implements outbox.Store.
-func (s *watchedStore) Doorbell() *outbox.Doorbell { return s.bell }
+// Doorbell implements storage.Store.
+func (s *watchedStore) Doorbell() *storage.Doorbell { return s.bell }
 
-// Read implements outbox.Store.
-func (s *watchedStore) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+// Read implements storage.Store.
+func (s *watchedStore) Read(
+	ctx context.Context, p storage.ReadParams,
+) (storage.ReadResult, error) {
 	s.reading()
-	return s.Store.Read(ctx, reads, known, maxBytes)
+	return s.Store.Read(ctx, p)
 }
 
-// Listen implements outbox.Listener.
-func (s *watchedStore) Listen(ctx context.Context, ready, ring func()) error {
-	return s.Store.Listen(ctx, func() { ready(); s.listening() }, ring)
+// Listen implements storage.Store.
+func (s *watchedStore) Listen(
+	ctx context.Context, p storage.ListenParams,
+) (storage.ListenResult, error) {
+	ready := p.Ready
+	p.Ready = func() { ready(); s.listening() }
+	return s.Store.Listen(ctx, p)
 }
 
 // publisherFunc is a publisher that does nothing but tell of which order each event is.

@@ -104,9 +104,9 @@ type handlerFunc func(ctx context.Context, m *outbox.Message) error
 
 func (f handlerFunc) Handle(ctx context.Context, m *outbox.Message) (inbox.Outcome, error) {
 	if err := f(ctx, m); err != nil {
-		return inbox.Failed, err
+		return inbox.OutcomeFailed, err
 	}
-	return inbox.Applied, nil
+	return inbox.OutcomeApplied, nil
 }
 
 // running is a subscriber at work.
