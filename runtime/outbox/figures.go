@@ -1,12 +1,6 @@
 package outbox
 
-import (
-	"context"
-	"errors"
-	"time"
-
-	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
-)
+import "time"
 
 // BacklogLimit is the largest number that a Backlog counts to, so that counting stays cheap.
 const BacklogLimit = 100_000
@@ -21,24 +15,4 @@ type Backlog struct {
 	Oldest time.Duration
 	// DeadLetters is the number of dead letters. It is BacklogLimit if there are that many or more.
 	DeadLetters int
-}
-
-const backlogInterval = 10 * time.Second
-
-// countBacklog keeps the backlog of Stats up to date until ctx ends.
-func (r *Relay) countBacklog(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := bounded(ctx, r.store, backlogInterval, func(ctx context.Context) error {
-			b, err := r.store.CountBacklog(ctx, storage.CountBacklogParams{Limit: BacklogLimit})
-			if err == nil {
-				r.backlog.Store(&Backlog{Pending: b.Pending, Oldest: b.Oldest, DeadLetters: b.DeadLetters})
-			}
-			return err
-		})
-		if errors.Is(err, storage.ErrUnsupported) {
-			return
-		}
-		r.health.report(ctx, counting, err)
-		sleep(ctx, backlogInterval)
-	}
 }
