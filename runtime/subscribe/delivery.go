@@ -5,7 +5,7 @@
 //
 // It belongs between runtime/inbox, which applies an event once, and an adapter such as
 // runtime/publish/nats. An adapter shows that it keeps its promises by passing
-// outboxtest.TestSubscriber.
+// conformance.TestSubscriber.
 package subscribe
 
 import (
