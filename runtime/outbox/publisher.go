@@ -26,9 +26,6 @@ import (
 //   - any other: the broker refused the message, which costs an attempt.
 //
 // An error's text is stored and logged, so it must not contain the payload or the key.
-//
-// Publish neither changes the message nor keeps anything of it once it has returned, whatever it
-// returns: a client that may still hold one then is given a copy.
 type Publisher interface {
 	Publish(ctx context.Context, m *Message) error
 }
