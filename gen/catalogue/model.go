@@ -36,6 +36,8 @@ type Database struct {
 	Engine string // postgresql
 	Schema string // "" for the connection's own
 	Prefix string // before every table's name
+	// Features are the tables that the catalogue uses, and those that were made before: Keep.
+	Features []Feature
 
 	Pos, SchemaPos, PrefixPos diag.Pos // of all of it; of the two, where they are said
 }

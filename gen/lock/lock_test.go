@@ -110,7 +110,7 @@ func TestTheModelLeavesOutNothingByMistake(t *testing.T) {
 	}{
 		{reflect.TypeFor[catalogue.Catalogue](), reflect.TypeFor[lock.Model](), []string{"File", "Migrations"}},
 		{reflect.TypeFor[catalogue.Go](), reflect.TypeFor[lock.Go](), nil},
-		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](), []string{"SchemaPos", "PrefixPos"}},
+		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](), []string{"SchemaPos", "PrefixPos", "Features"}},
 		{reflect.TypeFor[catalogue.Relay](), reflect.TypeFor[lock.Relay](), nil},
 		{reflect.TypeFor[catalogue.Type](), reflect.TypeFor[lock.Type](), []string{"Name", "Enum"}},
 		{reflect.TypeFor[catalogue.Enum](), reflect.TypeFor[lock.Type](), nil},

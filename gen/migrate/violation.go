@@ -3,8 +3,6 @@ package migrate
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
-	"path"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
 	"github.com/outboxgen/outboxgen/gen/lock"
@@ -20,27 +18,43 @@ type Violation struct {
 
 func (v *Violation) Error() string { return v.Diagnostic.Message }
 
+// checkForgotten refuses files that say they are generated if no lock says what was written: one
+// that is not what would be written may be another version of it, which a database has run.
+func (p *planner) checkForgotten() error {
+	if len(p.Known) > 0 {
+		return nil
+	}
+	for _, f := range p.files {
+		if output.HasMarker(f.data, output.Marker) && !p.isKnown(f) {
+			return p.unknown(f.path)
+		}
+	}
+	return nil
+}
+
 // check says what is wrong with a migration on disk that is not what would be written now.
-func (p *planner) check(f file) error {
+func (p *planner) check(s *step, f file) error {
 	switch {
-	case p.known == nil && !p.isOurs(f):
+	case s.known == nil && !s.isIn(f):
 		return p.unknown(f.path)
-	case !p.isOurs(f):
-		return p.edited(f)
-	case p.known == nil || p.known.Statements == p.statements:
+	case !s.isIn(f):
+		return p.edited(s, f)
+	case s.known == nil || s.known.Statements == s.statements:
 		return nil
 	case p.Database != lock.Normalise(p.Catalogue).Database:
 		return p.renamed(f.path)
+	case p.holdsMore(s):
+		return nil
 	default:
 		return p.needed(f.path)
 	}
 }
 
 // twice points at the second of two files that make the same tables.
-func (p *planner) twice(first, second file) error {
+func (p *planner) twice(s *step, first, second file) error {
 	pos := diag.Pos{File: p.Display(second.path)}
 	message := "this makes the tables that %s makes"
-	if p.isOurs(second) {
+	if s.isIn(second) {
 		message = "this is the migration %s once more"
 	}
 	d := diag.New(diag.MigrationDuplicate, pos, message, p.Display(first.path)).
@@ -65,10 +79,10 @@ func (p *planner) unknown(at string) error {
 }
 
 // edited points at the first line that was edited, if what was written can still be told.
-func (p *planner) edited(f file) error {
+func (p *planner) edited(s *step, f file) error {
 	pos := diag.Pos{File: p.Display(f.path)}
-	if output.Hash(p.text) == p.known.Hash {
-		pos.Line = output.Write{Data: p.text, Old: f.data}.Line()
+	if output.Hash(s.text) == s.known.Hash {
+		pos.Line = output.Write{Data: s.text, Old: f.data}.Line()
 	}
 	d := diag.New(diag.MigrationImmutable, pos, "this migration was edited after it was generated").
 		WithHelp("restore it from version control, and write what you want to change as a migration of its own")
@@ -92,17 +106,13 @@ func (p *planner) renamed(at string) error {
 }
 
 // checkService refuses another service, unless a migration gives it the tables.
-func (p *planner) checkService(at string, names []string) error {
+func (p *planner) checkService(at string) error {
 	if p.Service == "" || p.Service == p.Catalogue.Service {
 		return nil
 	}
 	hand := []byte(sql.Hand(p.Catalogue.Database, p.Catalogue.Service))
-	for _, name := range names {
-		data, err := fs.ReadFile(p.Dir, path.Join(p.Catalogue.Migrations.Dir, name))
-		if err != nil {
-			return fmt.Errorf("migrations: %w", err)
-		}
-		if bytes.Contains(bare(data), hand) {
+	for _, f := range p.files {
+		if bytes.Contains(bare(f.data), hand) {
 			return nil
 		}
 	}

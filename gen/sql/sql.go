@@ -1,13 +1,14 @@
 // Package sql renders a catalogue's tables and queries from the templates of its database engine.
 //
-// What it renders depends on the catalogue's database section and its service only: events add no
-// SQL.
+// What it renders depends on the catalogue's database section, its features and its service only:
+// events add no SQL.
 package sql
 
 import (
 	"bytes"
 	"fmt"
 	"hash/fnv"
+	"path"
 	"strings"
 	"text/template"
 
@@ -51,7 +52,7 @@ type Statement struct{ Begin, End string }
 
 // Render returns the SQL for the database of a service.
 func Render(db catalogue.Database, service string) (Files, error) {
-	schema, err := Schema(db, service, Statement{})
+	tables, err := schema(db, service)
 	if err != nil {
 		return Files{}, err
 	}
@@ -64,16 +65,10 @@ func Render(db catalogue.Database, service string) (Files, error) {
 		return Files{}, err
 	}
 	return Files{
-		Schema:  append([]byte(schemaHeader), schema...),
+		Schema:  append([]byte(schemaHeader), tables...),
 		Queries: append([]byte(queriesHeader), queries...),
 		Config:  append([]byte(configHeader), config...),
 	}, nil
-}
-
-// Schema returns the statements that create the tables of a service, those with semicolons inside
-// wrapped in what s says.
-func Schema(db catalogue.Database, service string, s Statement) ([]byte, error) {
-	return render(db, "schema.sql.tmpl", functions(db, service, s))
 }
 
 // Hand returns the statement that gives the tables to another service. Nobody but a person may say
@@ -82,18 +77,13 @@ func Hand(db catalogue.Database, service string) string {
 	return "UPDATE " + qualified(db, "outbox_meta") + " SET service = " + literal(service)
 }
 
-// Drop returns the statements that drop what Schema creates, except for the database's schema: others may use it.
-func Drop(db catalogue.Database) ([]byte, error) {
-	return render(db, "drop.sql.tmpl", functions(db, "", Statement{}))
-}
-
 // Channel is the name that a commit is announced under by NOTIFY.
 func Channel(db catalogue.Database) string {
 	return strings.TrimPrefix(db.Schema+".", ".") + db.Prefix + "outbox"
 }
 
 func render(db catalogue.Database, name string, f template.FuncMap) ([]byte, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(f).
+	t, err := template.New(path.Base(name)).Option("missingkey=error").Funcs(f).
 		ParseFS(templates.FS, db.Engine+"/"+name)
 	if err != nil {
 		return nil, fmt.Errorf("sql: %w", err)
@@ -114,8 +104,13 @@ func functions(db catalogue.Database, service string, s Statement) template.Func
 		"qualifier": func() string { return qualifier(db) },
 		"schema":    func() string { return quote(db.Schema) },
 		"service":   func() string { return service },
-		"literal":   literal,
-		"lockKey":   func(name string) int64 { return lockKey(Channel(db) + "/" + name) },
+		"has":       func(f catalogue.Feature) bool { return db.Has(f) },
+		"version": func(f catalogue.Feature) (int, error) {
+			versions, err := Versions(db)
+			return versions[f], err
+		},
+		"literal": literal,
+		"lockKey": func(name string) int64 { return lockKey(Channel(db) + "/" + name) },
 		"statement": func(edge string) string {
 			switch {
 			case edge == "begin" && s.Begin != "":
