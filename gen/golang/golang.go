@@ -36,8 +36,8 @@ func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := g.storeFile()
-	return append(files, store), err
+	constant, err := g.engineFiles()
+	return append(files, constant...), err
 }
 
 // renderAll renders as many sources at once as there are processors: most of a run is spent on formatting them.
@@ -70,17 +70,16 @@ type generator struct {
 	patterns   map[*catalogue.Field]string // the variables' names
 }
 
-// source is a file to be: what it says of the package, where it is the one that does, and its declarations.
+// source is a file to be: its name and its declarations.
 type source struct {
 	name         string
-	packageDoc   []string
 	declarations []jen.Code
 	err          error
 }
 
-// sources returns all files of the catalogue except the store.
+// sources returns all files that depend on the catalogue as a whole.
 func (g *generator) sources() []source {
-	sources := []source{g.packageSource()}
+	var sources []source
 	if len(g.catalogue.Types) > 0 {
 		sources = append(sources, g.typesSource())
 	}

@@ -80,9 +80,6 @@ func (g *generator) render(s source) ([]byte, error) {
 		return nil, s.err
 	}
 	f := g.newFile()
-	if len(s.packageDoc) > 0 {
-		f.PackageComment(commentText("", s.packageDoc...))
-	}
 	for _, d := range s.declarations {
 		f.Add(d)
 		f.Line()

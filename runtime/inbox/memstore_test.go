@@ -6,6 +6,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 type claimKey struct {
@@ -15,7 +16,7 @@ type claimKey struct {
 
 // memStore is an inbox.Store in memory, beside it the effects of handlers, which commit and roll back with it.
 type memStore struct {
-	bell      outbox.Doorbell
+	bell      storage.Doorbell
 	commitErr error // what a commit fails with; nothing is kept then
 
 	mu      sync.Mutex
@@ -26,7 +27,7 @@ type memStore struct {
 }
 
 // Doorbell implements inbox.Store.
-func (s *memStore) Doorbell() *outbox.Doorbell { return &s.bell }
+func (s *memStore) Doorbell() *storage.Doorbell { return &s.bell }
 
 func newMemStore() *memStore {
 	return &memStore{handled: map[claimKey]bool{}, locks: map[claimKey]*memTx{}, pending: map[outbox.ID]int{}}

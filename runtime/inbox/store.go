@@ -9,6 +9,7 @@ import (
 	"context"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Store is the inbox in a database, Tx its type of transaction. Generated code implements it. All methods may be called
@@ -22,7 +23,7 @@ type Store[Tx any] interface {
 	// Redispatch makes due at once those pending events that the given event caused, and returns how many there were.
 	Redispatch(ctx context.Context, tx Tx, causation outbox.ID) (int, error)
 	// Doorbell is rung after commits that concern the relay. It is the outbox.Store's where both are one.
-	Doorbell() *outbox.Doorbell
+	Doorbell() *storage.Doorbell
 }
 
 // Recaller is a Store that can tell whether a consumer has handled an event, without claiming it.

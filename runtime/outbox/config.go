@@ -16,9 +16,9 @@ type Config struct {
 	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or to a third of Lease where that
 	// is less.
 	PublishTimeout time.Duration
-	// Concurrency is how many publishes may be under way at once. Those of a topic that does not
-	// answer for much longer than usual do not count, so that others do not wait for it. Defaults
-	// to 64.
+	// Concurrency is how many calls of the Publisher may be under way at once. Those of a topic that
+	// does not answer for much longer than usual do not count, so that others do not wait for it.
+	// Defaults to 64, or to 4 if it is a BatchPublisher.
 	Concurrency int
 	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults to 4,096; at least 64.
 	MaxInFlight int
@@ -46,9 +46,12 @@ const Unlimited = -1
 // longestLease keeps the ends of leases within what a time.Duration can hold.
 const longestLease = 365 * 24 * time.Hour
 
-func (c Config) withDefaults() Config {
+func (c Config) withDefaults(publisher Publisher) Config {
 	setDefault(&c.Lease, 30*time.Second)
 	setDefault(&c.PublishTimeout, min(10*time.Second, c.Lease/3))
+	if _, ok := publisher.(BatchPublisher); ok {
+		setDefault(&c.Concurrency, 4)
+	}
 	setDefault(&c.Concurrency, 64)
 	setDefault(&c.MaxInFlight, 4096)
 	setDefault(&c.MaxInFlightBytes, 16<<20)

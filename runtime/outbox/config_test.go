@@ -1,7 +1,7 @@
 package outbox
 
 import (
-	"errors"
+	"context"
 	"math"
 	"strings"
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 func TestConfigDefaultsAreValid(t *testing.T) {
 	for _, c := range []Config{{}, {Lease: time.Second}, {Lease: 100 * time.Millisecond}, {BackoffMin: time.Hour}} {
-		if err := c.withDefaults().validate(); err != nil {
+		if err := c.withDefaults(nil).validate(); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -27,7 +27,7 @@ func TestConfigRefusesContradictions(t *testing.T) {
 		"MaxAttempts":      {MaxAttempts: Unlimited - 1},
 		"BackoffMin":       {BackoffMin: time.Minute, BackoffMax: time.Second},
 	} {
-		err := c.withDefaults().validate()
+		err := c.withDefaults(nil).validate()
 		if err == nil || !strings.Contains(err.Error(), field+" is") {
 			t.Errorf("%s: got %v", field, err)
 		}
@@ -39,7 +39,7 @@ func TestConfigRefusesWhatDoesNotFit(t *testing.T) {
 		"MaxAttempts": {MaxAttempts: math.MaxInt32 + 1},
 		"Lease":       {Lease: math.MaxInt64},
 	} {
-		err := c.withDefaults().validate()
+		err := c.withDefaults(nil).validate()
 		if err == nil || !strings.Contains(err.Error(), field+" is") ||
 			!strings.Contains(err.Error(), "at most") {
 			t.Errorf("%s: got %v", field, err)
@@ -52,61 +52,32 @@ func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
 		MaxAttempts: math.MaxInt32, Concurrency: math.MaxInt, MaxInFlight: math.MaxInt,
 		MaxInFlightBytes: math.MaxInt,
 		BackoffMin:       math.MaxInt64 - 1, BackoffMax: math.MaxInt64, PollInterval: math.MaxInt64,
-	}.withDefaults()
+	}.withDefaults(nil)
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
 	}
-	l := newLedger(c)
-	l.own([]Ownership{{Shard: 1}}, 0, 0)
-	p, ok := l.plan(time.Now())
-	if !ok || p.reads[0].Limit < 1 || p.reads[0].Limit > readMost || p.due[0].Limit < 1 {
-		t.Errorf("got a plan with limits %+v and %+v", p.reads, p.due)
-	}
-	if l.staff(time.Now()) < 1 || l.share < 1 {
-		t.Errorf("got %d workers and a share of %d", l.staff(time.Now()), l.share)
-	}
 }
 
-func TestBackoffDoesNotOverflow(t *testing.T) {
-	for _, first := range []time.Duration{1, time.Second, math.MaxInt64/2 + 1, math.MaxInt64} {
-		for _, n := range []int{-1, 0, 1, 2, 62, 63, 64, 65, math.MaxInt32, math.MaxInt} {
-			if d := backoff(n, first, math.MaxInt64); d <= 0 {
-				t.Errorf("failure %d from %v: got %v", n, first, d)
-			}
-		}
-	}
+// publishing publishes nothing.
+type publishing struct{}
+
+func (publishing) Publish(context.Context, *Message) error { return nil }
+
+func (publishing) PublishBatch(_ context.Context, batch []*Message) []error {
+	return make([]error, len(batch))
 }
 
-// TestAttemptsEndAtTheTopOfTheirRange refuses an event for good measure: with a limit it is dead,
-// without one it is tried again, and its attempts do not begin anew.
-func TestAttemptsEndAtTheTopOfTheirRange(t *testing.T) {
-	for most, want := range map[int]verdict{Unlimited: retry, 12: dead, math.MaxInt32: dead} {
-		l := newLedger(Config{MaxAttempts: most}.withDefaults())
-		l.own([]Ownership{{Shard: 0}}, 0, 0)
-		now := time.Now()
-		p, _ := l.plan(now)
-		l.accept(p, []Message{{Type: "x", Version: 1, Topic: "t", Key: "a", Attempts: math.MaxInt32,
-			Position: Position{Seq: 1}}}, nil)
-		l.mu.Lock()
-		e := l.next(now)
-		l.finish(e, errors.New("refused"), now)
-		l.mu.Unlock()
-		if e.verdict != want || e.Attempts != math.MaxInt32 {
-			t.Errorf("MaxAttempts %d: got verdict %d with %d attempts, want %d", most, e.verdict,
-				e.Attempts, want)
-		}
-	}
-}
-
-func TestBackoffIsFullJitterWithinItsBound(t *testing.T) {
-	for n, bound := range map[int]time.Duration{1: 1, 2: 2, 5: 16, 7: 60, 100: 60} {
-		least, most := time.Hour, time.Duration(0)
-		for range 2000 {
-			d := backoff(n, time.Second, time.Minute)
-			least, most = min(least, d), max(most, d)
-		}
-		if limit := bound * time.Second; most > limit || most < limit*9/10 || least > limit/10 {
-			t.Errorf("attempt %d: got between %v and %v, want 0 to %v", n, least, most, limit)
+func TestABatchPublisherIsCalledByAFewWorkers(t *testing.T) {
+	for _, test := range []struct {
+		publisher Publisher
+		config    Config
+		want      int
+	}{
+		{nil, Config{}, 64}, {publishing{}, Config{}, 4},
+		{publishing{}, Config{Concurrency: 7}, 7},
+	} {
+		if got := test.config.withDefaults(test.publisher).Concurrency; got != test.want {
+			t.Errorf("%T, %d: got %d, want %d", test.publisher, test.config.Concurrency, got, test.want)
 		}
 	}
 }

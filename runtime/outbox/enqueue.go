@@ -8,9 +8,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/payload"
 )
 
@@ -203,14 +203,11 @@ func checkKey(t EventType, key string) error {
 		return fmt.Errorf("the key field is empty")
 	case len(key) > MaxKeyBytes:
 		return fmt.Errorf("the key has %d bytes, at most %d are allowed", len(key), MaxKeyBytes)
-	case !storable(key):
+	case !storage.Storable(key):
 		return fmt.Errorf("the key is not valid UTF-8, or contains a NUL")
 	}
 	return nil
 }
-
-// storable says whether a text column takes s.
-func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // shardOf spreads keys by FNV-1a, 64 bits; an event without a key may stand anywhere.
 func shardOf(key string, shards int) int32 {

@@ -1,20 +1,10 @@
 package outbox
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-
-	"github.com/google/uuid"
-)
+import "github.com/outboxgen/outboxgen/runtime/outbox/storage"
 
 // GeneratedV1 is what generated code refers to, so that code from an outboxgen that needs another runtime does not compile.
 // Where it is undefined, require the runtime's version that belongs to the generator, or run go generate again.
 const GeneratedV1 = true
-
-// ID identifies an event wherever it goes. It is assigned once, at enqueue, and never again:
-// publishing twice carries the same ID. Versions of one fact that are enqueued together share it.
-type ID = uuid.UUID
 
 // Ordering says what one event may expect of another with the same key.
 type Ordering uint8
@@ -36,20 +26,7 @@ type EventType struct {
 }
 
 // String returns the name that the catalogue, the broker and every message uses: order.placed@1.
-func (t EventType) String() string { return TypeName(t.Name, t.Version) }
-
-// TypeName joins an event's name and version: order.placed@1.
-func TypeName(name string, version int) string { return name + "@" + strconv.Itoa(version) }
-
-// ParseTypeName splits what TypeName joined.
-func ParseTypeName(s string) (name string, version int, err error) {
-	name, digits, found := strings.Cut(s, "@")
-	version, err = strconv.Atoi(digits)
-	if !found || name == "" || err != nil || version < 1 || digits[0] == '0' || digits[0] == '+' {
-		return "", 0, fmt.Errorf("outbox: %q is not an event type of the form name@version", s)
-	}
-	return name, version, nil
-}
+func (t EventType) String() string { return storage.TypeName(t.Name, t.Version) }
 
 // Event is a payload that the catalogue declares. Generated payload types implement it.
 type Event interface {

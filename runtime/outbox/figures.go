@@ -2,15 +2,16 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // BacklogLimit is the largest number that a Backlog counts to, so that counting stays cheap.
 const BacklogLimit = 100_000
 
-// Backlog is what stands in an outbox, whichever relay is to publish it. Generated stores read it
-// from the tables of pending events and dead letters alone, and never from those that were
-// published.
+// Backlog is what stands in an outbox, whichever relay is to publish it.
 type Backlog struct {
 	// Pending is the number of events that are committed and not yet published, those that wait for
 	// a retry included. It is BacklogLimit if there are that many or more.
@@ -22,25 +23,21 @@ type Backlog struct {
 	Dead int
 }
 
-// BacklogCounter is a Store that can count what waits. The relay asks it every ten seconds, for its
-// Stats.
-type BacklogCounter interface {
-	Backlog(ctx context.Context) (Backlog, error)
-}
-
 const backlogInterval = 10 * time.Second
 
 // countBacklog keeps the backlog of Stats up to date until ctx ends.
 func (r *Relay) countBacklog(ctx context.Context) {
-	counter, ok := r.store.(BacklogCounter)
-	for ok && ctx.Err() == nil {
+	for ctx.Err() == nil {
 		err := bounded(ctx, r.store, backlogInterval, func(ctx context.Context) error {
-			b, err := counter.Backlog(ctx)
+			b, err := r.store.CountBacklog(ctx, storage.CountBacklogParams{Limit: BacklogLimit})
 			if err == nil {
-				r.backlog.Store(&b)
+				r.backlog.Store(&Backlog{Pending: b.Pending, Oldest: b.Oldest, Dead: b.DeadLetters})
 			}
 			return err
 		})
+		if errors.Is(err, storage.ErrUnsupported) {
+			return
+		}
 		r.health.report(ctx, counting, err)
 		sleep(ctx, backlogInterval)
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // propagated are the headers that carry a trace from outside (W3C Trace Context and Baggage). What
@@ -85,7 +87,7 @@ func checkHeader(name, value string) error {
 		return fmt.Errorf("header %q: a name consists of letters, digits and !#$%%&'*+-.^_`|~",
 			name)
 	}
-	if !storable(value) || strings.ContainsAny(value, "\r\n") || strings.TrimSpace(value) != value {
+	if !storage.Storable(value) || strings.ContainsAny(value, "\r\n") || strings.TrimSpace(value) != value {
 		return fmt.Errorf(
 			"header %q: the value is not one line of valid UTF-8 without blanks around it", name,
 		)

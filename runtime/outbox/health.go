@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // health logs when one of the relay's tasks begins to fail and when it works again: two lines for
@@ -44,14 +46,16 @@ func (h *health) report(ctx context.Context, task string, err error) {
 // connection that it used may be dead without knowing it, as after a failover, and others with it:
 // the store gives its connections up.
 func bounded(
-	ctx context.Context, store Store, limit time.Duration, f func(ctx context.Context) error,
+	ctx context.Context, store storage.Store, limit time.Duration, f func(ctx context.Context) error,
 ) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := f(limited)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		if r, ok := store.(Resetter); ok {
-			r.Reset()
+		reset, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		if _, failed := store.Reset(reset, storage.ResetParams{}); failed != nil {
+			err = errors.Join(err, failed)
 		}
 	}
 	return err

@@ -7,15 +7,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // TestMessagesKeepTheirContentsToThemselves holds that neither fmt nor slog shows what may be personal data.
 func TestMessagesKeepTheirContentsToThemselves(t *testing.T) {
 	const secret = "zoe@example.org"
 	m := Message{Type: "order.placed", Version: 1, Key: secret, Payload: []byte(secret), Headers: map[string]string{"h": secret}}
-	letter := DeadLetter{Message: m, Error: "refused", DiedAt: time.Now()}
+	letter := storage.DeadLetter{Message: m, Error: "refused", DiedAt: time.Now()}
 	var out bytes.Buffer
-	for _, v := range []any{m, &m, []Message{m}, letter, &letter, []*Message{&m}, &event{Message: &m}} {
+	for _, v := range []any{m, &m, []Message{m}, letter, &letter, []*Message{&m}, &ledger.Event{Item: &storage.Item{Message: m}}, storage.Item{Message: m}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}

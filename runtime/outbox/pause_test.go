@@ -78,7 +78,7 @@ func TestRingsInQuickSuccessionKeepReadsAtADistance(t *testing.T) {
 		p := newPausing()
 		go func() {
 			for range 10_000 { // a second and nothing of another
-				ringOnce(p.bell)
+				notify(p.bell)
 				time.Sleep(100 * time.Microsecond)
 			}
 		}()

@@ -7,45 +7,142 @@ import (
 	"runtime/debug"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
 )
 
-// publish is a worker: it publishes one event after the other, until the ledger is drained.
-func (s *session) publish(life context.Context) {
-	for e := s.ledger.take(nil, nil); e != nil; {
-		e = s.ledger.take(e, s.attempt(life, e))
+// batchSize is how many messages a BatchPublisher is given at once, at most.
+const batchSize = 256
+
+func (r *Relay) batchSize() int {
+	if _, ok := r.publisher.(BatchPublisher); ok {
+		return batchSize
+	}
+	return 1
+}
+
+// publish is a worker: it makes one attempt after the other, until the ledger is drained.
+func (s *session) publish(ctx context.Context) {
+	var outcomes []ledger.Outcome
+	for a := s.ledger.Next(nil, nil); a != nil; a = s.ledger.Next(a, outcomes) {
+		outcomes = s.attempt(ctx, a)
 	}
 }
 
-// attempt publishes an event. One that may have ended a relay has its attempt charged before.
-func (s *session) attempt(life context.Context, e *event) error {
-	if life.Err() != nil || s.leaseLeft() < s.config.PublishTimeout {
-		return errNotTried
-	}
-	if e.lone && !e.charged {
-		if err := s.begin(life, e.Message); err != nil {
-			s.config.Logger.Warn("outbox: an attempt was not charged, and not made", "id", e.ID, "error", err)
-			return errNotTried
+// attempt publishes events. One that may have ended a relay has its attempt charged before.
+func (s *session) attempt(ctx context.Context, a *ledger.Attempt) []ledger.Outcome {
+	if a.Charge && s.mayPublish(ctx) {
+		e := a.Events[0]
+		if err := s.begin(ctx, e.Item); err != nil {
+			s.config.Logger.Warn("outbox: an attempt was not charged, and not made",
+				"id", e.ID, "error", err)
+			return notTried(a)
 		}
-		e.charged = true
+		a.Charged()
 	}
-	return s.publishOne(life, e.Message)
+	if !s.mayPublish(ctx) {
+		return notTried(a)
+	}
+	if len(a.Events) > 1 {
+		if outcomes, ok := s.publishBatch(ctx, a); ok {
+			return outcomes
+		}
+	}
+	outcomes := notTried(a)
+	for i, e := range a.Events {
+		if s.mayPublish(ctx) {
+			outcomes[i] = s.publishOne(ctx, &e.Message)
+		}
+	}
+	return outcomes
 }
 
-// publishOne ends before the lease does, since there was enough of it left. A publisher that panics has refused the event.
-func (s *session) publishOne(life context.Context, m *Message) (err error) {
-	ctx, cancel := context.WithTimeout(life, s.config.PublishTimeout)
+// mayPublish reports whether enough of the lease is left for a publish.
+func (s *session) mayPublish(ctx context.Context) bool {
+	return ctx.Err() == nil && s.leaseLeft() >= s.config.PublishTimeout
+}
+
+func notTried(a *ledger.Attempt) []ledger.Outcome {
+	outcomes := make([]ledger.Outcome, len(a.Events))
+	for i := range outcomes {
+		outcomes[i].Result = ledger.NotTried
+	}
+	return outcomes
+}
+
+// publishOne ends before the lease does, since there was enough of it left. A publisher that panics
+// has refused the event.
+func (s *session) publishOne(ctx context.Context, m *Message) (o ledger.Outcome) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.PublishTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the publisher panicked: %T", p) // its value may be the payload
-			s.config.Logger.Error("outbox: the publisher panicked", "id", m.ID, "type", m.TypeName(), "stack", string(debug.Stack()))
+			err := fmt.Errorf("the publisher panicked: %T", p) // its value may be the payload
+			s.config.Logger.Error("outbox: the publisher panicked",
+				"id", m.ID, "type", m.TypeName(), "stack", string(debug.Stack()))
+			o = ledger.Outcome{Result: ledger.Refused, Err: err}
 		}
 	}()
-	err = s.publisher.Publish(ctx, m)
-	if err != nil && ctx.Err() == context.DeadlineExceeded && !errors.Is(err, ErrPermanent) {
-		err = &marked{err: err, mark: context.DeadlineExceeded} // however the publisher puts it
+	return outcomeOf(ctx, s.publisher.Publish(ctx, m))
+}
+
+// publishBatch publishes several events at once. It returns false if nothing can be said of any of
+// them: the publisher panicked, or did not return an outcome for each.
+func (s *session) publishBatch(
+	ctx context.Context, a *ledger.Attempt,
+) (outcomes []ledger.Outcome, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.PublishTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Logger.Error("outbox: the publisher panicked: the events of the batch are "+
+				"published one by one", "events", len(a.Events), "panic", fmt.Sprintf("%T", p),
+				"stack", string(debug.Stack()))
+			outcomes, ok = nil, false
+		}
+	}()
+	batch := make([]*Message, len(a.Events))
+	for i, e := range a.Events {
+		batch[i] = &e.Message
 	}
-	return err
+	errs := s.publisher.(BatchPublisher).PublishBatch(ctx, batch)
+	if len(errs) != len(batch) {
+		s.config.Logger.Error("outbox: the publisher did not return an outcome for each event of "+
+			"the batch: they are published one by one",
+			"events", len(batch), "outcomes", len(errs))
+		return nil, false
+	}
+	outcomes = make([]ledger.Outcome, len(errs))
+	for i, err := range errs {
+		outcomes[i] = outcomeOf(ctx, err)
+	}
+	return outcomes, true
+}
+
+// outcomeOf says what an error of a publisher means. An error that comes once the time is up says
+// that nobody answered, however the publisher puts it.
+func outcomeOf(ctx context.Context, err error) ledger.Outcome {
+	o := ledger.Outcome{Err: err, GaveUp: errors.Is(err, ErrPublisherClosed)}
+	switch {
+	case err == nil:
+		o.Result = ledger.Acknowledged
+	case errors.Is(err, ErrUnreachable):
+		o.Result = ledger.Unreachable
+	case errors.Is(err, ErrPermanent):
+		o.Result = ledger.Impossible
+	case timedOut(err), ctx.Err() == context.DeadlineExceeded:
+		o.Result = ledger.Silent
+	default:
+		o.Result = ledger.Refused
+	}
+	return o
+}
+
+// timedOut reports whether an attempt ended since there was no answer, whoever gave up waiting.
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &timeout) && timeout.Timeout()
 }
 
 const maxErrorBytes = 1000

@@ -5,7 +5,9 @@ import (
 	"errors"
 )
 
-// Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for one key from one at a time.
+// Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for
+// one key from one at a time. The message is the relay's: Publish neither changes it nor keeps it
+// after it has returned.
 //
 // Publish returns nil if and only if the broker has acknowledged that it keeps the message. It
 // returns soon after ctx ends, which is after the relay's PublishTimeout: one that does not holds
@@ -25,6 +27,27 @@ import (
 // An error's text is stored and logged, so it must not contain the payload or the key.
 type Publisher interface {
 	Publish(ctx context.Context, m *Message) error
+}
+
+// BatchPublisher is a Publisher that sends several messages for less than their sum. The relay then
+// calls PublishBatch for what is ready at the moment, from a few goroutines, and Publish for single
+// messages.
+//
+// A batch has up to 256 messages of one topic, and at most one of a key; no other call has that key
+// meanwhile. So order within a batch means nothing, and a refusal lets no successor pass. The
+// publisher does not wait for more messages, and neither changes nor keeps slice and messages once
+// it has returned.
+//
+// It returns one outcome for each message, errs[i] for batch[i], which means what that of Publish
+// does. A result of another length, or a panic, acknowledges nothing and is nobody's fault: the
+// relay logs it and publishes the messages singly. An error that may be a neighbour's must not be
+// Permanent: a broker that refuses a whole batch is to be asked for each message.
+//
+// It returns soon after ctx ends, which bounds the whole batch, with ctx.Err() for what has no
+// outcome by then: it may be stored, now or later, and is published again.
+type BatchPublisher interface {
+	Publisher
+	PublishBatch(ctx context.Context, batch []*Message) (errs []error)
 }
 
 // ErrUnreachable marks an error as the broker's trouble rather than the event's.

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/backoff"
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 const dueInterval = 100 * time.Millisecond
@@ -13,7 +17,7 @@ const dueInterval = 100 * time.Millisecond
 func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) error {
 	bell, stop := s.store.Doorbell().Wait()
 	defer stop()
-	p := pause{poll: pollMin, most: s.config.PollInterval, bell: bell, rings: rings, progress: s.ledger.progress}
+	p := pause{poll: pollMin, most: s.config.PollInterval, bell: bell, rings: rings, progress: s.ledger.Progress()}
 	for ctx.Err() == nil {
 		found, err := s.cycle(ctx)
 		switch {
@@ -25,12 +29,12 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 			continue
 		case found == something:
 			p.found()
-			if s.ledger.busy() {
+			if s.ledger.Busy() {
 				continue
 			}
 		case found == nothing && p.again():
 			continue
-		case once && s.ledger.idle():
+		case once && s.ledger.Idle():
 			return nil
 		}
 		p.wait(ctx)
@@ -54,13 +58,12 @@ func (s *session) cycle(ctx context.Context) (found finding, err error) {
 		if err := s.check(ctx); err != nil {
 			return err
 		}
-		p, ok := s.ledger.plan(time.Now())
+		p, ok := s.ledger.Plan(time.Now())
 		if !ok {
 			return nil
 		}
-		p.shrink(&s.reads)
-		found, err = s.readAll(ctx, p)
-		s.reads.ended(err)
+		found, err = s.readAll(ctx, s.reads.Plan(p))
+		s.reads.Ended(err)
 		return err
 	})
 	if err != nil {
@@ -72,9 +75,9 @@ func (s *session) cycle(ctx context.Context) (found finding, err error) {
 	return found, nil
 }
 
-func (s *session) readAll(ctx context.Context, p plan) (finding, error) {
+func (s *session) readAll(ctx context.Context, p ledger.Plan) (finding, error) {
 	found := nothing
-	for _, step := range []func(context.Context, plan) (int, error){s.readNew, s.readDue, s.readResumed} {
+	for _, step := range []func(context.Context, ledger.Plan) (int, error){s.readNew, s.readDue, s.readResumed} {
 		n, err := step(ctx, p)
 		if err != nil {
 			return notLooked, err
@@ -86,107 +89,123 @@ func (s *session) readAll(ctx context.Context, p plan) (finding, error) {
 	return found, nil
 }
 
-func (s *session) readNew(ctx context.Context, p plan) (int, error) {
-	rows, err := s.store.Read(ctx, p.reads, p.known, p.bytes)
+func (s *session) readNew(ctx context.Context, p ledger.Plan) (int, error) {
+	read, err := s.store.Read(ctx,
+		storage.ReadParams{Shards: p.Reads, Known: p.Known, MaxBytes: p.Bytes})
 	if err != nil {
 		return 0, err
 	}
-	if s.ledger.watching() {
-		snapshot, err := s.store.Snapshot(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if s.ledger.observe(snapshot, time.Now()) {
-			return 1, nil // to be read again, from further back
-		}
-	}
-	charged, err := s.charge(ctx, rows, false)
+	late, err := s.advanceWatermark(ctx, read.Items)
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.accept(p, rows, charged)
-	if s.ledger.markWanted(time.Now()) {
-		mark, err := s.store.Mark(ctx)
-		if err != nil {
-			return 0, err
-		}
-		s.ledger.setMark(mark, time.Now())
+	if late {
+		return 1, nil // to be read again, from further back
 	}
-	return len(rows), nil
+	charged, err := s.charge(ctx, read.Items, false)
+	if err != nil {
+		return 0, err
+	}
+	s.ledger.Accept(p, read.Items, charged)
+	return len(read.Items), nil
 }
 
-func (s *session) readDue(ctx context.Context, p plan) (int, error) {
+// advanceWatermark asks for the watermark, if what was read lies above it. If late is true, the read
+// must not be used: it may hold successors of events that it lacks.
+func (s *session) advanceWatermark(
+	ctx context.Context, read []storage.Item,
+) (late bool, err error) {
+	seen, wanted := s.ledger.WatermarkWanted(read)
+	if !wanted {
+		return false, nil
+	}
+	result, err := s.store.Watermark(ctx,
+		storage.WatermarkParams{Seen: seen, State: s.watermarkState})
+	if err != nil {
+		return false, err
+	}
+	s.watermarkState = result.State
+	s.ledger.SetWatermark(result)
+	return result.Late, nil
+}
+
+func (s *session) readDue(ctx context.Context, p ledger.Plan) (int, error) {
 	if time.Since(s.dueRead) < min(dueInterval, s.config.PollInterval) {
 		return 0, nil
 	}
 	s.dueRead = time.Now()
-	rows, err := s.store.ReadDue(ctx, p.due, s.ledger.knownDue(p.at))
+	read, err := s.store.ReadDue(ctx,
+		storage.ReadDueParams{Shards: p.Due, Known: s.ledger.KnownDue(p.At)})
 	if err != nil {
 		return 0, err
 	}
-	charged, err := s.charge(ctx, rows, false)
+	charged, err := s.charge(ctx, read.Items, false)
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.acceptDue(p, rows, charged), nil
+	return s.ledger.AcceptDue(p, read.Items, charged), nil
 }
 
-func (s *session) readResumed(ctx context.Context, p plan) (int, error) {
-	s.ledger.recheckHeads(time.Now())
-	lanes, reads := s.ledger.resumable()
-	lanes, reads = shrinkKeys(&s.reads, lanes, reads)
-	if len(reads) == 0 {
+func (s *session) readResumed(ctx context.Context, p ledger.Plan) (int, error) {
+	s.ledger.RecheckHeads(time.Now())
+	r := s.reads.Resumption(s.ledger.Resumable())
+	if len(r.Keys) == 0 {
 		return 0, nil
 	}
-	rows, err := s.store.ReadKeys(ctx, reads)
+	read, err := s.store.ReadKeys(ctx, storage.ReadKeysParams{Keys: r.Keys})
 	if err != nil {
 		return 0, err
 	}
-	charged, err := s.charge(ctx, rows, true)
+	charged, err := s.charge(ctx, read.Items, true)
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.acceptResumed(lanes, reads, rows, charged, p.at)
-	return len(lanes), nil
+	s.ledger.AcceptResumed(r, read.Items, charged, p.At)
+	return len(r.Keys), nil
 }
 
-// charge counts an attempt of those rows that may have ended another relay, and returns which these are.
-func (s *session) charge(ctx context.Context, rows []Message, resumed bool) (map[int64]bool, error) {
-	suspects := s.ledger.suspects(rows, resumed)
+// charge counts an attempt of those items that may have ended another relay, and returns which
+// these are.
+func (s *session) charge(
+	ctx context.Context, items []storage.Item, resumed bool,
+) (map[int64]bool, error) {
+	suspects := s.ledger.Suspects(items, resumed)
 	if len(suspects) == 0 {
 		return nil, nil
 	}
 	charged := make(map[int64]bool, len(suspects))
-	for _, m := range suspects {
-		charged[m.Seq] = true
+	for _, i := range suspects {
+		charged[i.Seq] = true
 	}
 	return charged, s.begin(ctx, suspects...)
 }
 
 // begin counts an attempt before it is made, so that one which ends this process has been counted.
-func (s *session) begin(ctx context.Context, messages ...*Message) error {
-	retries := make([]Retry, len(messages))
-	for i, m := range messages {
-		retries[i] = Retry{
-			Position: m.Position, Attempts: oneMore(m.Attempts), Begun: true,
-			Delay: backoff(int(oneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
-			Error: fmt.Sprintf("attempt %d began and has not ended", oneMore(m.Attempts)),
+func (s *session) begin(ctx context.Context, items ...*storage.Item) error {
+	p := storage.SettleParams{
+		Relay: s.id, Owned: s.ledger.Owned(), Retries: make([]storage.Retry, len(items)),
+	}
+	for i, m := range items {
+		p.Retries[i] = storage.Retry{
+			Position: m.Position, Attempts: ledger.OneMore(m.Attempts), Interrupted: true,
+			Delay: backoff.Delay(int(ledger.OneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
+			Error: fmt.Sprintf("attempt %d began and has not ended", ledger.OneMore(m.Attempts)),
 		}
 	}
-	var n int
+	var changed storage.SettleResult
 	err := bounded(ctx, s.store, s.config.Lease/3, func(ctx context.Context) (err error) {
-		n, err = s.store.Retry(ctx, s.id, s.ledger.owned(), retries)
+		changed, err = s.store.Settle(ctx, p)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case n < len(retries):
+	case changed.Retries < len(items):
 		s.doubt.Store(true)
-		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(retries), n)
+		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(items), changed.Retries)
 	}
-	for _, m := range messages {
-		m.Attempts = oneMore(m.Attempts)
+	for _, m := range items {
+		m.Attempts = ledger.OneMore(m.Attempts)
 	}
 	return nil
 }

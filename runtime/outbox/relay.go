@@ -3,11 +3,16 @@ package outbox
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/outboxgen/outboxgen/runtime/backoff"
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Relay publishes what the outbox holds. Several relays, in one process or many, share the shards out among themselves.
@@ -16,7 +21,7 @@ import (
 // published in order, and one waits while its predecessor is retried. A crash at any point loses nothing and may publish again
 // with the same event id.
 type Relay struct {
-	store     Store
+	store     storage.Store
 	publisher Publisher
 	config    Config
 	counters  counters
@@ -26,11 +31,11 @@ type Relay struct {
 }
 
 // NewRelay returns a relay that does nothing until Run. It fails where the configuration contradicts itself.
-func NewRelay(store Store, publisher Publisher, config Config) (*Relay, error) {
+func NewRelay(store storage.Store, publisher Publisher, config Config) (*Relay, error) {
 	if store == nil || publisher == nil {
 		return nil, errors.New("outbox: a relay needs a store and a publisher")
 	}
-	config = config.withDefaults()
+	config = config.withDefaults(publisher)
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -49,7 +54,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer wg.Wait()
 	beside, stop := context.WithCancel(ctx)
 	defer stop()
-	wg.Go(func() { Announce(beside, r.store) })
+	wg.Go(func() { ForwardWakeups(beside, r.store) })
 	rings := make(chan struct{}, 1)
 	wg.Go(func() { r.listen(beside, rings) })
 	wg.Go(func() { r.maintain(beside) })
@@ -63,7 +68,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			r.config.Logger.Error("outbox: the relay restarts with nothing in memory", "error", err)
 			n = 1
 		}
-		sleep(ctx, backoff(n, time.Second, 15*time.Second))
+		sleep(ctx, backoff.Delay(n, time.Second, 15*time.Second))
 	}
 }
 
@@ -83,22 +88,22 @@ func (r *Relay) RunOnce(ctx context.Context) (Stats, error) {
 
 // listen keeps a listener alive, and rings when it hears something.
 func (r *Relay) listen(ctx context.Context, rings chan struct{}) {
-	listener, ok := r.store.(Listener)
-	if !ok {
-		return
-	}
 	for n := 1; ctx.Err() == nil; n++ {
 		ready := func() {
 			n = 0
 			if !r.counters.listening.Swap(true) {
-				ringOnce(rings) // what was announced while nobody listened
+				notify(rings) // what was announced while nobody listened
 			}
 			r.health.report(ctx, listening, nil)
 		}
-		err := listener.Listen(ctx, ready, func() { ringOnce(rings) })
+		_, err := r.store.Listen(ctx,
+			storage.ListenParams{Ready: ready, Ring: func() { notify(rings) }})
 		r.counters.listening.Store(false)
+		if errors.Is(err, storage.ErrUnsupported) {
+			return
+		}
 		r.health.report(ctx, listening, err)
-		sleep(ctx, backoff(n+1, 100*time.Millisecond, 30*time.Second))
+		sleep(ctx, backoff.Delay(n+1, 100*time.Millisecond, 30*time.Second))
 	}
 }
 
@@ -120,8 +125,12 @@ const maintainTimeout = time.Minute
 // maintain has the store tidy up, now and about once a minute.
 func (r *Relay) maintain(ctx context.Context) {
 	for ctx.Err() == nil {
-		r.health.report(ctx, tidying, bounded(ctx, r.store, maintainTimeout, r.store.Maintain))
-		sleep(ctx, time.Minute+backoff(1, time.Second, time.Second))
+		r.health.report(ctx, tidying, bounded(ctx, r.store, maintainTimeout,
+			func(ctx context.Context) error {
+				_, err := r.store.Maintain(ctx, storage.MaintainParams{})
+				return err
+			}))
+		sleep(ctx, time.Minute+backoff.Jitter(time.Second))
 	}
 }
 
@@ -134,7 +143,7 @@ func (r *Relay) runSession(
 	if err != nil {
 		return false, err
 	}
-	s := &session{Relay: r, id: id, ledger: newLedger(r.config)}
+	s := &session{Relay: r, id: id, ledger: r.newLedger()}
 	err = s.join(ctx)
 	if !errors.Is(err, ErrUnusable) { // which is not tried again
 		r.health.report(ctx, joining, err)
@@ -148,4 +157,44 @@ func (r *Relay) runSession(
 	r.current.Store(s)
 	defer r.current.Store(nil)
 	return true, s.run(ctx, rings, once)
+}
+
+// newLedger returns what a relay knows at first: nothing.
+func (r *Relay) newLedger() *ledger.Ledger {
+	c := ledger.Config{
+		MaxEvents: r.config.MaxInFlight, MaxBytes: r.config.MaxInFlightBytes,
+		MinRetryDelay: r.config.BackoffMin, MaxRetryDelay: r.config.BackoffMax,
+		Workers: min(r.config.Concurrency, r.config.MaxInFlight), BatchSize: r.batchSize(),
+		Report: func(c ledger.TopicChange) { logTopic(r.config.Logger, c) },
+	}
+	if r.config.MaxAttempts != Unlimited {
+		c.MaxAttempts = int32(min(r.config.MaxAttempts, math.MaxInt32))
+	}
+	return ledger.New(c)
+}
+
+// logTopic says how a topic fares.
+func logTopic(logger *slog.Logger, c ledger.TopicChange) {
+	switch {
+	case c.GaveUp:
+		logger.Error("outbox: the publisher has given up for good, nothing is published before a "+
+			"restart", "error", c.Err)
+	case c.Err != nil:
+		logger.Warn("outbox: a topic cannot be reached: its events wait, and one at a time "+
+			"is tried",
+			"topic", c.Topic, "error", c.Err, "try at least every", ledger.ProbeInterval)
+	case c.Gone:
+		logger.Info("outbox: nothing is pending any more of a topic that could not be reached",
+			"topic", c.Topic, "after", c.After)
+	default:
+		logger.Info("outbox: a topic can be reached again", "topic", c.Topic, "after", c.After)
+	}
+}
+
+// notify has whoever receives from c look once more.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it will be seen
+	}
 }

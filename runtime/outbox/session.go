@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // session is a relay under one id. Four kinds of goroutine work on its ledger: one renews the lease and takes shards, one
@@ -14,17 +18,20 @@ import (
 type session struct {
 	*Relay
 	id      ID
-	ledger  *ledger
+	ledger  *ledger.Ledger
 	ends    atomic.Int64 // when the lease ends by this process's clock, in ns since began
 	began   time.Time    // monotonic
 	dueRead time.Time    // when due events were read last
 	end     context.CancelCauseFunc
 
-	checked time.Time   // when the incarnation was checked last
-	known   Incarnation // what it was then
-	doubt   atomic.Bool // it is to be checked at once
-	reads   sizing      // how large reads may be
-	settles sizing
+	checked time.Time           // when the incarnation was checked last
+	known   storage.CheckResult // what it was then
+	doubt   atomic.Bool         // it is to be checked at once
+
+	watermarkState any // the store's
+
+	reads   ledger.Sizing // how large reads may be
+	settles ledger.Sizing
 	refused []refusal // by when they are due
 }
 
@@ -32,7 +39,8 @@ func (s *session) join(ctx context.Context) error {
 	s.began = time.Now()
 	asked := time.Since(s.began)
 	err := bounded(ctx, s.store, s.config.Lease/3, func(ctx context.Context) error {
-		return s.store.Join(ctx, s.id, s.config.Lease)
+		_, err := s.store.Join(ctx, storage.JoinParams{Relay: s.id, Lease: s.config.Lease})
+		return err
 	})
 	if err == nil {
 		s.ends.Store(int64(asked + s.config.Lease))
@@ -62,11 +70,11 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	var members, workers, settler sync.WaitGroup
 	settling := make(chan struct{}) // closed when nothing more comes
 	members.Go(func() { s.keepMembership(life, reading) })
-	s.ledger.hire = func() { workers.Go(func() { s.publish(life) }) }
+	s.ledger.StaffWith(func() { workers.Go(func() { s.publish(life) }) })
 	settler.Go(func() { s.settle(life, settling) })
 	failed := s.read(reading, rings, once)
 
-	s.ledger.drain()
+	s.ledger.Drain()
 	grace := time.AfterFunc(s.config.PublishTimeout+s.config.grace(),
 		func() { end(errDrainTimeout) })
 	defer grace.Stop()
@@ -76,7 +84,7 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	cause := context.Cause(life)
 	end(nil)
 	members.Wait()
-	if errors.Is(cause, ErrLeaseLost) {
+	if errors.Is(cause, storage.ErrLeaseLost) {
 		s.counters.leasesLost.Add(1)
 	}
 	return errors.Join(cause, failed, s.leave(ctx)) // the lease may have been renewed all the same
@@ -88,7 +96,8 @@ func (s *session) leave(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	leave := func() error {
 		return bounded(ctx, s.store, s.config.grace()/2, func(ctx context.Context) error {
-			return s.store.Leave(ctx, s.id)
+			_, err := s.store.Leave(ctx, storage.LeaveParams{Relay: s.id})
+			return err
 		})
 	}
 	err := leave()
@@ -107,12 +116,12 @@ func (s *session) keepMembership(life, reading context.Context) {
 	wait := s.config.Lease / 3
 	for sleep(life, min(wait, s.leaseLeft())) {
 		if s.leaseLeft() <= 0 {
-			s.end(fmt.Errorf("%w: it ended before it could be renewed", ErrLeaseLost))
+			s.end(fmt.Errorf("%w: it ended before it could be renewed", storage.ErrLeaseLost))
 			return
 		}
 		wait = s.config.Lease / 3
 		err := s.renew(life, reading)
-		if errors.Is(err, ErrLeaseLost) {
+		if errors.Is(err, storage.ErrLeaseLost) {
 			s.end(err)
 			return
 		}
@@ -128,20 +137,21 @@ func (s *session) renew(life, reading context.Context) error {
 	limit := min(s.config.Lease/3, max(0, s.leaseLeft()))
 	return bounded(life, s.store, limit, func(ctx context.Context) error {
 		asked := time.Since(s.began)
-		census, err := s.store.Renew(ctx, s.id, s.config.Lease)
+		counts, err := s.store.Renew(ctx,
+			storage.RenewParams{Relay: s.id, Lease: s.config.Lease})
 		if err != nil {
 			return err
 		}
 		s.ends.Store(int64(asked + s.config.Lease))
-		if reading.Err() != nil || census.Relays < 1 {
+		if reading.Err() != nil || counts.Relays < 1 {
 			return nil
 		}
-		fair := (census.Shards + census.Relays - 1) / census.Relays
-		have := s.ledger.kept()
+		fair := (counts.Shards + counts.Relays - 1) / counts.Relays
+		have := s.ledger.Kept()
 		if have < fair {
 			return s.take(ctx, fair-have)
 		}
-		s.ledger.giveBack(have - fair)
+		s.ledger.GiveBack(have - fair)
 		return s.release(ctx)
 	})
 }
@@ -156,18 +166,18 @@ func (s *session) check(ctx context.Context) error {
 	if !s.doubt.Swap(false) && time.Since(s.checked) < min(checkInterval, s.config.PollInterval) {
 		return nil
 	}
-	now, err := s.store.Check(ctx, s.id)
-	if err != nil && !errors.Is(err, ErrLeaseLost) {
+	now, err := s.store.Check(ctx, storage.CheckParams{Relay: s.id})
+	if err != nil && !errors.Is(err, storage.ErrLeaseLost) {
 		return err
 	}
 	first := s.checked.IsZero()
 	s.checked = time.Now()
-	if err == nil && (first || now.Table == s.known.Table && now.LastSeq >= s.known.LastSeq) {
+	if err == nil && (first || now.Incarnation == s.known.Incarnation && now.LastSeq >= s.known.LastSeq) {
 		s.known = now
 		return nil
 	}
 	if err == nil {
-		err = ErrLeaseLost
+		err = storage.ErrLeaseLost
 	}
 	err = fmt.Errorf(
 		"%w: the database has crashed or gone back in time, or the outbox was replaced", err,
@@ -177,34 +187,34 @@ func (s *session) check(ctx context.Context) error {
 }
 
 func (s *session) take(ctx context.Context, n int) error {
-	held := s.ledger.owned()
-	owned, err := s.store.Take(ctx, s.id, n, held)
+	taken, err := s.store.Take(ctx,
+		storage.TakeParams{Relay: s.id, Max: n, Held: s.ledger.Owned()})
+	owned := taken.Owned
 	if err != nil || len(owned) == 0 {
 		return err
 	}
-	var mark Mark
-	for _, o := range owned {
-		if o.Suspect {
-			if mark, err = s.store.Mark(ctx); err != nil {
-				return errors.Join(err, s.store.Release(ctx, s.id, owned))
-			}
-			break
+	var last int64 // what the previous owner may have had in flight lies no higher
+	if slices.ContainsFunc(owned, func(o storage.Ownership) bool { return o.Suspect }) {
+		now, err := s.store.Check(ctx, storage.CheckParams{Relay: s.id})
+		if err != nil {
+			_, released := s.store.Release(ctx, storage.ReleaseParams{Relay: s.id, Owned: owned})
+			return errors.Join(err, released)
 		}
+		last = now.LastSeq
 	}
-	s.ledger.own(owned, mark.Seq, s.config.MaxInFlight)
-	s.ledger.signal()
+	s.ledger.Own(owned, last, s.config.MaxInFlight)
 	return nil
 }
 
 // release gives back the shards that are leaving, once nothing of them is in flight.
 func (s *session) release(ctx context.Context) error {
-	gone := s.ledger.released()
+	gone := s.ledger.Released()
 	if len(gone) == 0 {
 		return nil
 	}
-	if err := s.store.Release(ctx, s.id, gone); err != nil {
+	if _, err := s.store.Release(ctx, storage.ReleaseParams{Relay: s.id, Owned: gone}); err != nil {
 		return err
 	}
-	s.ledger.disown(gone)
+	s.ledger.Disown(gone)
 	return nil
 }

@@ -4,79 +4,57 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/backoff"
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // settle records what became of events, as many at a time as have come together while it recorded
-// those before. It ends when end is closed and nothing is left, or with life.
-func (s *session) settle(life context.Context, end <-chan struct{}) {
-	for draining := false; life.Err() == nil; {
-		events := s.ledger.unsettled()
+// those before. It returns when end is closed and nothing is left, or when the session ends.
+func (s *session) settle(ctx context.Context, end <-chan struct{}) {
+	for draining := false; ctx.Err() == nil; {
+		events := s.ledger.Unsettled()
 		if len(events) == 0 {
 			if draining && len(s.refused) == 0 {
 				return
 			}
 			select {
-			case <-s.ledger.toSettle:
+			case <-s.ledger.ToSettle():
 				continue
 			case <-end:
 				draining, end = true, nil
 				continue
 			case <-s.refusedDue():
-			case <-life.Done():
+			case <-ctx.Done():
 				return
 			}
 		}
-		for _, kind := range s.settlements() {
-			s.record(life, kind, events)
-		}
-		s.retryRefused(life)
-		s.health.report(life, "giving shards back",
-			bounded(life, s.store, s.config.Lease/3, s.release))
+		s.record(ctx, events)
+		s.retryRefused(ctx)
+		s.health.report(ctx, "giving shards back",
+			bounded(ctx, s.store, s.config.Lease/3, s.release))
 	}
 }
 
-// settlement is one way to settle events.
-type settlement struct {
-	is      func(verdict) bool
-	counter interface{ Add(int64) int64 }
-	// write records the events, which stand in the shards that are owned, and returns how many it
-	// changed.
-	write func(ctx context.Context, owned []Ownership, events []*event) (int, error)
-}
-
-func (s *session) settlements() []settlement {
-	return []settlement{
-		{func(v verdict) bool { return v == published }, &s.counters.published, s.writePublished},
-		{func(v verdict) bool { return v == retry || v == untried }, &s.counters.retried,
-			s.writeRetries},
-		{func(v verdict) bool { return v == dead }, &s.counters.dead, s.writeDead},
-	}
-}
-
-// record settles the events of one kind among events, in smaller pieces while it fails. An event
-// that cannot be settled by itself is refused, and stands in the way of the others no longer.
-func (s *session) record(life context.Context, kind settlement, events []*event) {
-	var left []*event
-	for _, e := range events {
-		if kind.is(e.verdict) {
-			left = append(left, e)
-		}
-	}
+// record settles events, in smaller pieces while it fails. An event that cannot be settled by
+// itself is refused, and stands in the way of the others no longer.
+func (s *session) record(ctx context.Context, left []*ledger.Event) {
 	for n := 0; len(left) > 0; {
-		part := left[:min(len(left), s.settles.share(s.config.MaxInFlight))]
-		err := s.recordPart(life, kind, part)
-		s.settles.ended(err)
-		s.health.report(life, settling, err)
+		part := left[:min(len(left), s.settles.Share(s.config.MaxInFlight))]
+		err := s.recordPart(ctx, part)
+		s.settles.Ended(err)
+		s.health.report(ctx, settling, err)
 		switch {
 		case err == nil:
 			n, left = 0, left[len(part):]
 			continue
 		case len(part) == 1:
-			s.refuse(refusal{event: part[0], kind: kind})
+			s.refuse(refusal{Event: part[0]})
 			left = left[1:]
 		}
 		n++
-		if !sleep(life, backoff(n, settleBackoff, s.config.Lease/4)) {
+		if !sleep(ctx, backoff.Delay(n, settleBackoff, s.config.Lease/4)) {
 			return
 		}
 	}
@@ -87,15 +65,14 @@ const settleBackoff = 50 * time.Millisecond
 // refusal is an event that could not be settled by itself. It stays in flight, is not published
 // again by this session, and is settled by itself from now on.
 type refusal struct {
-	*event
-	kind  settlement
+	*ledger.Event
 	times int
 	next  time.Time
 }
 
 func (s *session) refuse(r refusal) {
 	r.times++
-	r.next = time.Now().Add(backoff(r.times, settleBackoff, s.config.Lease/4))
+	r.next = time.Now().Add(backoff.Delay(r.times, settleBackoff, s.config.Lease/4))
 	s.refused = append(s.refused, r)
 	slices.SortFunc(s.refused, func(a, b refusal) int { return a.next.Compare(b.next) })
 }
@@ -110,48 +87,84 @@ func (s *session) refusedDue() <-chan time.Time {
 
 // retryRefused settles refused events that are due, until one of them fails: the others may be
 // ready to be settled meanwhile.
-func (s *session) retryRefused(life context.Context) {
+func (s *session) retryRefused(ctx context.Context) {
 	for len(s.refused) > 0 && !s.refused[0].next.After(time.Now()) {
 		r := s.refused[0]
 		s.refused = s.refused[1:]
-		if err := s.recordPart(life, r.kind, []*event{r.event}); err != nil {
-			s.health.report(life, settlingAlone, err)
+		if err := s.recordPart(ctx, []*ledger.Event{r.Event}); err != nil {
+			s.health.report(ctx, settlingAlone, err)
 			s.refuse(r)
 			return
 		}
 		if len(s.refused) == 0 {
-			s.health.report(life, settlingAlone, nil)
+			s.health.report(ctx, settlingAlone, nil)
 		}
 	}
 }
 
-func (s *session) recordPart(life context.Context, kind settlement, part []*event) error {
-	var changed int
-	err := bounded(life, s.store, s.config.Lease, func(ctx context.Context) (err error) {
-		changed, err = kind.write(ctx, ownershipsOf(part), part)
+// recordPart settles events, all of them or none.
+func (s *session) recordPart(ctx context.Context, part []*ledger.Event) error {
+	var changed storage.SettleResult
+	err := bounded(ctx, s.store, s.config.Lease, func(ctx context.Context) (err error) {
+		changed, err = s.store.Settle(ctx, s.settlement(part))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	kind.counter.Add(int64(changed))
-	if changed < len(part) {
-		s.counters.lostSettles.Add(int64(len(part) - changed))
+	s.counters.published.Add(int64(changed.Published))
+	s.counters.retried.Add(int64(changed.Retries))
+	s.counters.dead.Add(int64(changed.DeadLetters))
+	s.logDeadLetters(part)
+	if missing := len(part) - changed.Total(); missing > 0 {
+		s.counters.lostSettles.Add(int64(missing))
 		s.config.Logger.Warn("outbox: fenced off: another relay owns the shards, or the events "+
 			"are gone",
-			"events", len(part)-changed)
+			"events", missing)
 		s.doubt.Store(true)
 	}
-	s.ledger.settled(part)
+	s.ledger.Settled(part)
 	return nil
 }
 
-// ownershipsOf returns the shards of events, as they were when the events were read.
-func ownershipsOf(events []*event) []Ownership {
-	seen := map[Ownership]bool{}
-	var owned []Ownership
+// settlement says what became of events. They stand in the shards that were owned when they were
+// read.
+func (s *session) settlement(events []*ledger.Event) storage.SettleParams {
+	p := storage.SettleParams{Relay: s.id, Owned: ownershipsOf(events)}
 	for _, e := range events {
-		if o := e.lane.shard.Ownership; !seen[o] {
+		switch e.Verdict {
+		case ledger.Published:
+			p.Published = append(p.Published, e.Position)
+		case ledger.Dead:
+			p.DeadLetters = append(p.DeadLetters, storage.DeadLetterMove{
+				Position: e.Position, Attempts: e.Attempts, Error: errorText(e.Err),
+			})
+		case ledger.Retried, ledger.Untried:
+			p.Retries = append(p.Retries, s.retryOf(e))
+		}
+	}
+	return p
+}
+
+func (s *session) retryOf(e *ledger.Event) storage.Retry {
+	r := storage.Retry{
+		Position: e.Position, Attempts: e.Attempts, Delay: e.Delay, Error: errorText(e.Err),
+	}
+	switch {
+	case e.Verdict == ledger.Untried:
+		r.Attempts, r.Interrupted = e.Spent()-1, e.Interrupted
+	case r.Delay == 0:
+		r.Delay = backoff.Delay(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
+	}
+	return r
+}
+
+// ownershipsOf returns the shards of events, as they were when the events were read.
+func ownershipsOf(events []*ledger.Event) []storage.Ownership {
+	seen := map[storage.Ownership]bool{}
+	var owned []storage.Ownership
+	for _, e := range events {
+		if o := e.Ownership(); !seen[o] {
 			seen[o] = true
 			owned = append(owned, o)
 		}
@@ -159,45 +172,11 @@ func ownershipsOf(events []*event) []Ownership {
 	return owned
 }
 
-func (s *session) writePublished(
-	ctx context.Context, owned []Ownership, events []*event,
-) (int, error) {
-	at := make([]Position, len(events))
-	for i, e := range events {
-		at[i] = e.Position
-	}
-	return s.store.Published(ctx, s.id, owned, at)
-}
-
-func (s *session) writeRetries(
-	ctx context.Context, owned []Ownership, events []*event,
-) (int, error) {
-	retries := make([]Retry, len(events))
-	for i, e := range events {
-		r := Retry{
-			Position: e.Position, Attempts: e.Attempts, Delay: e.delay, Error: errorText(e.err),
+func (s *session) logDeadLetters(events []*ledger.Event) {
+	for _, e := range events {
+		if e.Verdict == ledger.Dead {
+			s.config.Logger.Error("outbox: an event became a dead letter", "id", e.ID,
+				"type", e.TypeName(), "attempts", e.Attempts, "error", errorText(e.Err))
 		}
-		switch {
-		case e.verdict == untried:
-			r.Attempts, r.Begun = e.spent()-1, e.Begun
-		case r.Delay == 0:
-			r.Delay = backoff(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
-		}
-		retries[i] = r
 	}
-	return s.store.Retry(ctx, s.id, owned, retries)
-}
-
-func (s *session) writeDead(ctx context.Context, owned []Ownership, events []*event) (int, error) {
-	deaths := make([]Death, len(events))
-	for i, e := range events {
-		deaths[i] = Death{Position: e.Position, Attempts: e.Attempts, Error: errorText(e.err)}
-	}
-	n, err := s.store.Bury(ctx, s.id, owned, deaths)
-	for i := 0; err == nil && i < len(events); i++ {
-		s.config.Logger.Error("outbox: an event became a dead letter", "id", events[i].ID,
-			"type", events[i].TypeName(), "attempts", events[i].Attempts, "error",
-			errorText(events[i].err))
-	}
-	return n, err
 }

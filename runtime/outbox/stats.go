@@ -41,23 +41,8 @@ func (r *Relay) Stats() Stats {
 		s.Backlog = *b
 	}
 	if current := r.current.Load(); current != nil {
-		current.ledger.describe(&s)
+		f := current.ledger.Figures()
+		s.Shards, s.InFlight, s.Held, s.Open = f.Shards, f.InFlight, f.Held, f.Open
 	}
 	return s
-}
-
-func (l *ledger) describe(s *Stats) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.Shards, s.InFlight = len(l.shards), l.inFlight
-	for _, t := range l.topics {
-		s.Open = s.Open || t.isOpen()
-	}
-	for _, shard := range l.shards {
-		for _, lane := range shard.lanes {
-			if lane.head != 0 || lane.recheck {
-				s.Held++
-			}
-		}
-	}
 }

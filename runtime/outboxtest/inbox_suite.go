@@ -14,12 +14,13 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // InboxHarness is an inbox's store under test and the outbox of the same database, both empty. The outbox has 16 shards.
 type InboxHarness[Tx any] struct {
 	Store   inbox.Store[Tx]
-	Outbox  outbox.Store
+	Outbox  storage.Store
 	Enqueue func(ctx context.Context, tx Tx, e Event, opts ...outbox.EnqueueOption) (outbox.ID, error)
 	// Break has the commit of tx fail, by closing its connection for instance.
 	Break func(tx Tx)
@@ -42,7 +43,7 @@ func TestInbox[Tx any](t *testing.T, open func(t *testing.T) InboxHarness[Tx]) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t)
-			test(&consuming[Tx]{world: &world{T: t, Harness: Harness{Store: h.Outbox}}, InboxHarness: h})
+			test(&consuming[Tx]{world: &world{T: t, outbox: h.Outbox}, InboxHarness: h})
 		})
 	}
 }
@@ -203,18 +204,17 @@ func (c *consuming[Tx]) testRedispatch() {
 		return nil
 	}))
 	relay, owned := c.join(time.Minute)
-	var retries []outbox.Retry
+	var retries []storage.Retry
 	for _, m := range c.all() {
-		switch number(&m) {
+		switch number(&m.Message) {
 		case 0: // never tried
 		case 1: // tried, and due
-			retries = append(retries, outbox.Retry{Position: m.Position, Attempts: 1, Error: "now"})
+			retries = append(retries, storage.Retry{Position: m.Position, Attempts: 1, Error: "now"})
 		default:
-			retries = append(retries, outbox.Retry{Position: m.Position, Attempts: 2, Delay: time.Hour, Error: "later"})
+			retries = append(retries, storage.Retry{Position: m.Position, Attempts: 2, Delay: time.Hour, Error: "later"})
 		}
 	}
-	_, err := c.Outbox.Retry(c.Context(), relay, owned, retries)
-	c.must(err)
+	c.settle(storage.SettleParams{Relay: relay, Owned: owned, Retries: retries})
 	redispatch := func(want int, result error) {
 		c.Helper()
 		err := c.inTx(func(ctx context.Context, tx Tx) error {
@@ -232,7 +232,7 @@ func (c *consuming[Tx]) testRedispatch() {
 		c.Helper()
 		got := map[int64]string{}
 		for _, m := range c.all() {
-			got[number(&m)] = fmt.Sprint(m.Attempts, m.Waiting)
+			got[number(&m.Message)] = fmt.Sprint(m.Attempts, m.NotDue)
 		}
 		c.equal("attempts and waiting, by event", got, want)
 	}

@@ -7,22 +7,26 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 )
 
-// MemStore is an outbox in memory, with transactions that become visible when they commit and numbers that are given out
-// before: what a relay has to cope with in a database. Its clock is the process's, so that it works in a testing/synctest bubble.
+// MemStore is an outbox in memory, with transactions that become visible when they commit and
+// numbers that are given out before: what a relay has to cope with in a database. Its clock is the
+// process's, so that it works in a testing/synctest bubble.
 type MemStore struct {
-	source string
-	bell   outbox.Doorbell
+	storage.BaseStore
+	source   string
+	doorbell storage.Doorbell
 
 	mu     sync.Mutex
-	table  int64
 	seq    int64
 	xid    uint64
 	open   map[uint64]bool
@@ -30,7 +34,7 @@ type MemStore struct {
 	relays map[outbox.ID]time.Time // until when they are alive
 	rows   map[int64]*memRow       // by seq
 	order  [][]int64               // committed seqs of each shard, ascending
-	dead   []outbox.DeadLetter
+	dead   []storage.DeadLetter
 }
 
 type memShard struct {
@@ -39,12 +43,15 @@ type memShard struct {
 }
 
 type memRow struct {
-	outbox.Message
+	storage.Item
 	due       time.Time // zero: it has not failed
 	lastError string
 }
 
-var _ outbox.Store = (*MemStore)(nil)
+var (
+	_ storage.Store    = (*MemStore)(nil)
+	_ storage.Operator = (*MemStore)(nil)
+)
 
 // NewMemStore returns an empty outbox of the given number of shards.
 func NewMemStore(shards int) *MemStore {
@@ -90,18 +97,19 @@ func (tx *MemTx) Enqueue(ctx context.Context, events []outbox.Event, opts ...out
 	for _, r := range rows {
 		s.seq++
 		m := outbox.Message{
-			ID: r.ID, Type: r.Type, Version: r.Version, Source: s.source, Topic: r.Topic, Key: r.Key,
-			Payload: r.Payload, ContentType: r.ContentType, CausationID: r.CausationID, CreatedAt: tx.began,
-			Position: outbox.Position{Shard: r.Shard, Seq: s.seq, Event: r.ID},
+			ID: r.ID, Type: r.Type, Version: r.Version, Source: s.source, Topic: r.Topic,
+			Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
+			CausationID: r.CausationID, CreatedAt: tx.began,
 		}
 		if r.Headers != nil {
 			if err := json.Unmarshal(r.Headers, &m.Headers); err != nil {
 				return nil, err
 			}
 		}
-		tx.rows = append(tx.rows, &memRow{Message: m})
+		at := storage.Position{Shard: r.Shard, Seq: s.seq, Event: r.ID}
+		tx.rows = append(tx.rows, &memRow{Item: storage.Item{Message: m, Position: at}})
 	}
-	s.bell.Ring()
+	s.doorbell.Ring()
 	return outbox.IDs(rows), nil
 }
 
@@ -132,155 +140,160 @@ func (s *MemStore) insert(r *memRow) {
 	s.order[r.Shard] = slices.Insert(s.order[r.Shard], at, r.Seq)
 }
 
-func (s *MemStore) remove(p outbox.Position) {
+func (s *MemStore) remove(p storage.Position) {
 	delete(s.rows, p.Seq)
 	if at, found := slices.BinarySearch(s.order[p.Shard], p.Seq); found {
 		s.order[p.Shard] = slices.Delete(s.order[p.Shard], at, at+1)
 	}
 }
 
-// Pending returns the events that are committed and not yet published, in no particular order.
-func (s *MemStore) Pending() []outbox.Message {
+// Pending returns what is committed and not yet published, in no particular order.
+func (s *MemStore) Pending() []storage.Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []outbox.Message
+	var out []storage.Item
 	for _, r := range s.rows {
-		out = append(out, s.message(r))
+		out = append(out, r.item())
 	}
 	return out
 }
 
-// Backlog implements outbox.BacklogCounter.
-func (s *MemStore) Backlog(context.Context) (outbox.Backlog, error) {
+// CountBacklog implements storage.Store.
+func (s *MemStore) CountBacklog(
+	_ context.Context, p storage.CountBacklogParams,
+) (storage.CountBacklogResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := outbox.Backlog{Pending: len(s.rows), Dead: len(s.dead)}
+	b := storage.CountBacklogResult{
+		Pending: min(len(s.rows), p.Limit), DeadLetters: min(len(s.dead), p.Limit),
+	}
 	for _, r := range s.rows {
 		b.Oldest = max(b.Oldest, time.Since(r.CreatedAt))
 	}
 	return b, nil
 }
 
-// message is what a read returns of a row.
-func (s *MemStore) message(r *memRow) outbox.Message {
-	m := r.Message
-	m.Waiting = r.due.After(time.Now())
-	return m
+// item is what a read returns of a row.
+func (r *memRow) item() storage.Item {
+	i := r.Item
+	i.NotDue = r.due.After(time.Now())
+	return i
 }
 
-// Doorbell implements outbox.Store.
-func (s *MemStore) Doorbell() *outbox.Doorbell { return &s.bell }
+// Doorbell implements storage.Store.
+func (s *MemStore) Doorbell() *storage.Doorbell { return &s.doorbell }
 
-// Maintain implements outbox.Store. There is nothing to do.
-func (s *MemStore) Maintain(context.Context) error { return nil }
-
-// Join implements outbox.Membership.
-func (s *MemStore) Join(_ context.Context, relay outbox.ID, lease time.Duration) error {
+// Join implements storage.Store.
+func (s *MemStore) Join(_ context.Context, p storage.JoinParams) (storage.JoinResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, found := s.relays[relay]; found {
-		return errors.New("outboxtest: the relay has joined before")
+	if _, found := s.relays[p.Relay]; found {
+		return storage.JoinResult{}, errors.New("outboxtest: the relay has joined before")
 	}
-	s.relays[relay] = time.Now().Add(lease)
-	return nil
+	s.relays[p.Relay] = time.Now().Add(p.Lease)
+	return storage.JoinResult{}, nil
 }
 
-// Renew implements outbox.Membership.
-func (s *MemStore) Renew(_ context.Context, relay outbox.ID, lease time.Duration) (outbox.Census, error) {
+// Renew implements storage.Store.
+func (s *MemStore) Renew(_ context.Context, p storage.RenewParams) (storage.RenewResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if !s.relays[relay].After(now) {
-		return outbox.Census{}, outbox.ErrLeaseLost
+	if !s.relays[p.Relay].After(now) {
+		return storage.RenewResult{}, storage.ErrLeaseLost
 	}
-	s.relays[relay] = now.Add(lease)
+	s.relays[p.Relay] = now.Add(p.Lease)
 	for id, until := range s.relays {
 		if !until.After(now) {
 			delete(s.relays, id)
 		}
 	}
-	return outbox.Census{Relays: len(s.relays), Shards: len(s.shards)}, nil
+	return storage.RenewResult{Relays: len(s.relays), Shards: len(s.shards)}, nil
 }
 
-// Check implements outbox.Membership.
-func (s *MemStore) Check(_ context.Context, relay outbox.ID) (outbox.Incarnation, error) {
+// Check implements storage.Store.
+func (s *MemStore) Check(_ context.Context, p storage.CheckParams) (storage.CheckResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, found := s.relays[relay]; !found {
-		return outbox.Incarnation{}, outbox.ErrLeaseLost
+	if _, found := s.relays[p.Relay]; !found {
+		return storage.CheckResult{}, storage.ErrLeaseLost
 	}
-	return outbox.Incarnation{Table: s.table, LastSeq: s.seq}, nil
+	return storage.CheckResult{LastSeq: s.seq}, nil
 }
 
-// Take implements outbox.Membership.
-func (s *MemStore) Take(_ context.Context, relay outbox.ID, n int, held []outbox.Ownership) ([]outbox.Ownership, error) {
+// Take implements storage.Store.
+func (s *MemStore) Take(_ context.Context, p storage.TakeParams) (storage.TakeResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var taken []outbox.Ownership
+	var taken []storage.Ownership
 	for i := range s.shards {
 		shard := &s.shards[i]
-		holds := slices.ContainsFunc(held, func(o outbox.Ownership) bool { return o.Shard == int32(i) })
-		alive := shard.owner != relay && s.relays[shard.owner].After(time.Now())
-		if len(taken) == n || holds || alive {
+		holds := slices.ContainsFunc(p.Held,
+			func(o storage.Ownership) bool { return o.Shard == int32(i) })
+		alive := shard.owner != p.Relay && s.relays[shard.owner].After(time.Now())
+		if len(taken) == p.Max || holds || alive {
 			continue
 		}
-		suspect := shard.owner != uuid.Nil && shard.owner != relay
-		shard.owner, shard.fence = relay, shard.fence+1
-		taken = append(taken, outbox.Ownership{Shard: int32(i), Fence: shard.fence, Suspect: suspect})
+		suspect := shard.owner != uuid.Nil && shard.owner != p.Relay
+		shard.owner, shard.fence = p.Relay, shard.fence+1
+		taken = append(taken,
+			storage.Ownership{Shard: int32(i), Fence: shard.fence, Suspect: suspect})
 	}
-	return taken, nil
+	return storage.TakeResult{Owned: taken}, nil
 }
 
-// Release implements outbox.Membership.
-func (s *MemStore) Release(_ context.Context, relay outbox.ID, shards []outbox.Ownership) error {
+// Release implements storage.Store.
+func (s *MemStore) Release(
+	_ context.Context, p storage.ReleaseParams,
+) (storage.ReleaseResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, o := range shards {
-		if s.owns(relay, o) {
+	for _, o := range p.Owned {
+		if s.owns(p.Relay, o) {
 			s.shards[o.Shard].owner = uuid.Nil
 		}
 	}
-	return nil
+	return storage.ReleaseResult{}, nil
 }
 
-// Leave implements outbox.Membership.
-func (s *MemStore) Leave(_ context.Context, relay outbox.ID) error {
+// Leave implements storage.Store.
+func (s *MemStore) Leave(_ context.Context, p storage.LeaveParams) (storage.LeaveResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.shards {
-		if s.shards[i].owner == relay {
+		if s.shards[i].owner == p.Relay {
 			s.shards[i].owner = uuid.Nil
 		}
 	}
-	delete(s.relays, relay)
-	return nil
+	delete(s.relays, p.Relay)
+	return storage.LeaveResult{}, nil
 }
 
-func (s *MemStore) owns(relay outbox.ID, o outbox.Ownership) bool {
+func (s *MemStore) owns(relay storage.ID, o storage.Ownership) bool {
 	return s.shards[o.Shard].owner == relay && s.shards[o.Shard].fence == o.Fence
 }
 
-// Read implements outbox.Reader.
-func (s *MemStore) Read(_ context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+// Read implements storage.Store.
+func (s *MemStore) Read(_ context.Context, p storage.ReadParams) (storage.ReadResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	except := set(known)
-	var out []outbox.Message
-	for _, read := range reads {
+	except := set(p.Known)
+	var out []storage.Item
+	for _, read := range p.Shards {
 		n, bytes := 0, 0
 		at, _ := slices.BinarySearch(s.order[read.Shard], read.After+1)
 		for _, seq := range s.order[read.Shard][at:] {
 			if except[seq] {
 				continue
 			}
-			if n == read.Limit || bytes >= maxBytes {
+			if n == read.Limit || bytes >= p.MaxBytes {
 				break
 			}
-			m := s.message(s.rows[seq])
-			out, n, bytes = append(out, m), n+1, bytes+len(m.Payload)
+			i := s.rows[seq].item()
+			out, n, bytes = append(out, i), n+1, bytes+len(i.Payload)
 		}
 	}
-	return out, nil
+	return storage.ReadResult{Items: out}, nil
 }
 
 func set(seqs []int64) map[int64]bool {
@@ -291,13 +304,15 @@ func set(seqs []int64) map[int64]bool {
 	return m
 }
 
-// ReadDue implements outbox.Reader.
-func (s *MemStore) ReadDue(_ context.Context, reads []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
+// ReadDue implements storage.Store.
+func (s *MemStore) ReadDue(
+	_ context.Context, p storage.ReadDueParams,
+) (storage.ReadDueResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	except := set(known)
-	var out []outbox.Message
-	for _, read := range reads {
+	except := set(p.Known)
+	var out []storage.Item
+	for _, read := range p.Shards {
 		var due []*memRow
 		for _, seq := range s.order[read.Shard] {
 			r := s.rows[seq]
@@ -307,132 +322,137 @@ func (s *MemStore) ReadDue(_ context.Context, reads []outbox.ShardRead, known []
 		}
 		slices.SortStableFunc(due, func(a, b *memRow) int { return a.due.Compare(b.due) })
 		for _, r := range due[:min(len(due), read.Limit)] {
-			out = append(out, s.message(r))
+			out = append(out, r.item())
 		}
 	}
-	return out, nil
+	return storage.ReadDueResult{Items: out}, nil
 }
 
-// ReadKeys implements outbox.Reader.
-func (s *MemStore) ReadKeys(_ context.Context, keys []outbox.KeyRead) ([]outbox.Message, error) {
+// ReadKeys implements storage.Store.
+func (s *MemStore) ReadKeys(
+	_ context.Context, p storage.ReadKeysParams,
+) (storage.ReadKeysResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []outbox.Message
-	for _, k := range keys {
+	var out []storage.Item
+	for _, k := range p.Keys {
 		n := 0
 		for _, seq := range s.order[k.Shard] {
 			r := s.rows[seq]
 			if n < k.Limit && seq >= k.From && seq <= k.To && r.Key == k.Key {
-				out, n = append(out, s.message(r)), n+1
+				out, n = append(out, r.item()), n+1
 			}
 		}
 	}
-	return out, nil
+	return storage.ReadKeysResult{Items: out}, nil
 }
 
-// Mark implements outbox.Reader.
-func (s *MemStore) Mark(context.Context) (outbox.Mark, error) {
+// Watermark implements storage.Store.
+func (s *MemStore) Watermark(
+	ctx context.Context, p storage.WatermarkParams,
+) (storage.WatermarkResult, error) {
+	return xid.Watermark(ctx, memTransactions{s}, p)
+}
+
+type memTransactions struct{ *MemStore }
+
+func (s memTransactions) Mark(context.Context) (xid.Mark, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.xid++
-	return outbox.Mark{Seq: s.seq, Xid: s.xid}, nil
+	return xid.Mark{Seq: s.seq, Xid: s.xid}, nil
 }
 
-// Snapshot implements outbox.Reader.
-func (s *MemStore) Snapshot(context.Context) (outbox.Snapshot, error) {
+func (s memTransactions) Snapshot(context.Context) (xid.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot := outbox.Snapshot{Xmin: s.xid + 1, Xmax: s.xid + 1}
-	for xid := range s.open {
-		snapshot.InProgress = append(snapshot.InProgress, xid)
-		snapshot.Xmin = min(snapshot.Xmin, xid)
-	}
-	slices.Sort(snapshot.InProgress)
-	return snapshot, nil
+	return xid.Snapshot{
+		Xmax: s.xid + 1, InProgress: slices.Sorted(maps.Keys(s.open)),
+	}, nil
 }
 
-// settle calls f for every row that exists, and stands in a shard that is the relay's.
-func (s *MemStore) settle(relay outbox.ID, owned []outbox.Ownership, at []outbox.Position, f func(i int, r *memRow)) int {
+// Settle implements storage.Store.
+func (s *MemStore) Settle(
+	_ context.Context, p storage.SettleParams,
+) (result storage.SettleResult, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	mine := map[int32]bool{}
-	for _, o := range owned {
-		mine[o.Shard] = s.owns(relay, o)
+	for _, o := range p.Owned {
+		mine[o.Shard] = s.owns(p.Relay, o)
 	}
-	n := 0
-	for i, p := range at {
-		r := s.rows[p.Seq]
-		if r != nil && mine[p.Shard] && (p.Event == uuid.Nil || p.Event == r.ID) {
-			f(i, r)
-			n++
+	settled := func(at storage.Position) *memRow {
+		r := s.rows[at.Seq]
+		if r == nil || !mine[at.Shard] || at.Event != uuid.Nil && at.Event != r.ID {
+			return nil
+		}
+		return r
+	}
+	for _, at := range p.Published {
+		if r := settled(at); r != nil {
+			s.remove(r.Position)
+			result.Published++
 		}
 	}
-	return n
-}
-
-// Retry implements outbox.Settler.
-func (s *MemStore) Retry(_ context.Context, relay outbox.ID, owned []outbox.Ownership, retries []outbox.Retry) (int, error) {
-	at := make([]outbox.Position, len(retries))
-	for i, r := range retries {
-		at[i] = r.Position
+	for _, retry := range p.Retries {
+		if r := settled(retry.Position); r != nil {
+			r.Attempts, r.Interrupted = retry.Attempts, retry.Interrupted
+			r.due, r.lastError = time.Now().Add(retry.Delay), retry.Error
+			result.Retries++
+		}
 	}
-	return s.settle(relay, owned, at, func(i int, r *memRow) {
-		r.Attempts, r.Begun, r.lastError = retries[i].Attempts, retries[i].Begun, retries[i].Error
-		r.due = time.Now().Add(retries[i].Delay)
-	}), nil
-}
-
-// Published implements outbox.Settler.
-func (s *MemStore) Published(_ context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
-	return s.settle(relay, owned, published, func(_ int, r *memRow) { s.remove(r.Position) }), nil
-}
-
-// Bury implements outbox.Settler.
-func (s *MemStore) Bury(_ context.Context, relay outbox.ID, owned []outbox.Ownership, deaths []outbox.Death) (int, error) {
-	at := make([]outbox.Position, len(deaths))
-	for i, d := range deaths {
-		at[i] = d.Position
+	for _, d := range p.DeadLetters {
+		if r := settled(d.Position); r != nil {
+			s.dead = append(s.dead, storage.DeadLetter{
+				Message: r.Message, Position: r.Position, Attempts: d.Attempts, Error: d.Error,
+				DiedAt: time.Now(),
+			})
+			s.remove(r.Position)
+			result.DeadLetters++
+		}
 	}
-	return s.settle(relay, owned, at, func(i int, r *memRow) {
-		m := r.Message
-		m.Attempts, m.Begun = deaths[i].Attempts, false
-		s.dead = append(s.dead, outbox.DeadLetter{Message: m, Error: deaths[i].Error, DiedAt: time.Now()})
-		s.remove(r.Position)
-	}), nil
+	return result, nil
 }
 
-// ListDead implements outbox.DeadLetters.
-func (s *MemStore) ListDead(_ context.Context, limit int) ([]outbox.DeadLetter, error) {
+// ListDeadLetters implements storage.Operator.
+func (s *MemStore) ListDeadLetters(
+	_ context.Context, p storage.ListDeadLettersParams,
+) (storage.ListDeadLettersResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.dead[:min(limit, len(s.dead))]), nil
+	return storage.ListDeadLettersResult{
+		DeadLetters: slices.Clone(s.dead[:min(p.Limit, len(s.dead))]),
+	}, nil
 }
 
-// Replay implements outbox.DeadLetters.
-func (s *MemStore) Replay(_ context.Context, ids ...outbox.ID) (int, error) {
+// ReplayDeadLetters implements storage.Operator.
+func (s *MemStore) ReplayDeadLetters(
+	_ context.Context, p storage.ReplayDeadLettersParams,
+) (storage.ReplayDeadLettersResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	dead := s.takeDead(ids)
-	slices.SortFunc(dead, func(a, b outbox.DeadLetter) int { return cmp.Compare(a.Seq, b.Seq) })
+	dead := s.takeDead(p.IDs)
+	slices.SortFunc(dead, func(a, b storage.DeadLetter) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, d := range dead {
 		s.seq++
-		m := d.Message
-		m.Seq, m.Attempts = s.seq, 0
-		s.insert(&memRow{Message: m})
+		at := storage.Position{Shard: d.Shard, Seq: s.seq, Event: d.ID}
+		s.insert(&memRow{Item: storage.Item{Message: d.Message, Position: at}})
 	}
-	s.bell.Ring()
-	return len(dead), nil
+	s.doorbell.Ring()
+	return storage.ReplayDeadLettersResult{Replayed: len(dead)}, nil
 }
 
-// Discard implements outbox.DeadLetters.
-func (s *MemStore) Discard(_ context.Context, ids ...outbox.ID) (int, error) {
+// DiscardDeadLetters implements storage.Operator.
+func (s *MemStore) DiscardDeadLetters(
+	_ context.Context, p storage.DiscardDeadLettersParams,
+) (storage.DiscardDeadLettersResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.takeDead(ids)), nil
+	return storage.DiscardDeadLettersResult{Discarded: len(s.takeDead(p.IDs))}, nil
 }
 
-func (s *MemStore) takeDead(ids []outbox.ID) (taken []outbox.DeadLetter) {
-	s.dead = slices.DeleteFunc(s.dead, func(d outbox.DeadLetter) bool {
+func (s *MemStore) takeDead(ids []storage.ID) (taken []storage.DeadLetter) {
+	s.dead = slices.DeleteFunc(s.dead, func(d storage.DeadLetter) bool {
 		found := slices.Contains(ids, d.ID)
 		if found {
 			taken = append(taken, d)

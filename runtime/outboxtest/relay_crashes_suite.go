@@ -9,18 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // severed is a store whose relay is cut off from it: nothing that it does has an effect from then
 // on, as after the end of its process. It finds itself fenced off, so that it ends soon.
 type severed struct {
-	outbox.Store
+	storage.Store
 	cut atomic.Bool
 
 	mu    sync.Mutex // held during a renewal, so that none comes after the last one
-	relay outbox.ID
+	relay storage.ID
 }
 
 // sever cuts the relay off and ends its lease. It returns true the first time.
@@ -30,72 +30,64 @@ func (s *severed) sever() bool {
 	if s.cut.Swap(true) {
 		return false
 	}
-	_, _ = s.Store.Renew(context.Background(), s.relay, time.Microsecond)
+	_, _ = s.Store.Renew(context.Background(),
+		storage.RenewParams{Relay: s.relay, Lease: time.Microsecond})
 	return true
 }
 
 var errSevered = errors.New("outboxtest: severed")
 
-func (s *severed) err() error {
-	if s.cut.Load() {
-		return errSevered
-	}
-	return nil
-}
-
-func (s *severed) Join(ctx context.Context, relay outbox.ID, lease time.Duration) error {
+func (s *severed) Join(ctx context.Context, p storage.JoinParams) (storage.JoinResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.relay = relay
-	return cond(s, func() error { return s.Store.Join(ctx, relay, lease) })
+	s.relay = p.Relay
+	return unlessSevered(s, func() (storage.JoinResult, error) { return s.Store.Join(ctx, p) })
 }
 
-func (s *severed) Renew(ctx context.Context, relay outbox.ID, lease time.Duration) (c outbox.Census, err error) {
+func (s *severed) Renew(ctx context.Context, p storage.RenewParams) (storage.RenewResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return c, cond(s, func() error { c, err = s.Store.Renew(ctx, relay, lease); return err })
+	return unlessSevered(s, func() (storage.RenewResult, error) { return s.Store.Renew(ctx, p) })
 }
 
-func (s *severed) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.Ownership) (o []outbox.Ownership, err error) {
-	return o, cond(s, func() error { o, err = s.Store.Take(ctx, relay, n, held); return err })
+func (s *severed) Take(ctx context.Context, p storage.TakeParams) (storage.TakeResult, error) {
+	return unlessSevered(s, func() (storage.TakeResult, error) { return s.Store.Take(ctx, p) })
 }
 
-func (s *severed) Release(ctx context.Context, relay outbox.ID, shards []outbox.Ownership) error {
-	return cond(s, func() error { return s.Store.Release(ctx, relay, shards) })
+func (s *severed) Release(
+	ctx context.Context, p storage.ReleaseParams,
+) (storage.ReleaseResult, error) {
+	return unlessSevered(s, func() (storage.ReleaseResult, error) { return s.Store.Release(ctx, p) })
 }
 
-func (s *severed) Leave(ctx context.Context, relay outbox.ID) error {
-	return cond(s, func() error { return s.Store.Leave(ctx, relay) })
+func (s *severed) Leave(ctx context.Context, p storage.LeaveParams) (storage.LeaveResult, error) {
+	return unlessSevered(s, func() (storage.LeaveResult, error) { return s.Store.Leave(ctx, p) })
 }
 
-func (s *severed) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, at []outbox.Position) (n int, err error) {
+func (s *severed) Settle(
+	ctx context.Context, p storage.SettleParams,
+) (storage.SettleResult, error) {
 	if s.cut.Load() {
-		return 0, nil
+		return storage.SettleResult{}, nil
 	}
-	return s.Store.Published(ctx, relay, owned, at)
+	return s.Store.Settle(ctx, p)
 }
 
-func (s *severed) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, retries []outbox.Retry) (n int, err error) {
+func (s *severed) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
+	return unlessSevered(s, func() (storage.ReadResult, error) { return s.Store.Read(ctx, p) })
+}
+
+func (s *severed) Check(ctx context.Context, p storage.CheckParams) (storage.CheckResult, error) {
 	if s.cut.Load() {
-		return 0, nil
+		return storage.CheckResult{}, storage.ErrLeaseLost
 	}
-	return s.Store.Retry(ctx, relay, owned, retries)
+	return s.Store.Check(ctx, p)
 }
 
-func (s *severed) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) (m []outbox.Message, err error) {
-	return m, cond(s, func() error { m, err = s.Store.Read(ctx, reads, known, maxBytes); return err })
-}
-
-func (s *severed) Check(ctx context.Context, relay outbox.ID) (i outbox.Incarnation, err error) {
+func unlessSevered[T any](s *severed, f func() (T, error)) (T, error) {
 	if s.cut.Load() {
-		return i, outbox.ErrLeaseLost
-	}
-	return s.Store.Check(ctx, relay)
-}
-
-func cond(s *severed, f func() error) error {
-	if err := s.err(); err != nil {
-		return err
+		var none T
+		return none, errSevered
 	}
 	return f()
 }
@@ -134,15 +126,11 @@ func testStalled(_ *testing.T, w *world) {
 	stalled, owned := w.join(time.Hour)
 	w.equal("shards", len(owned), Shards)
 	w.expire(stalled)
-	heir := uuid.New()
-	w.must(w.Store.Join(w.Context(), heir, time.Minute))
+	heir := w.register(time.Minute)
 	w.eventually("the lease ends", func() bool {
-		taken, err := w.Store.Take(w.Context(), heir, Shards, nil)
-		w.must(err)
-		return len(taken) == Shards
+		return len(w.take(heir, Shards, nil)) == Shards
 	})
-	n, err := w.Store.Published(w.Context(), stalled, owned, at)
-	w.must(err)
+	n := w.settle(storage.SettleParams{Relay: stalled, Owned: owned, Published: at})
 	w.equal("settled by the stalled relay", n, 0)
 	w.equal("pending", len(w.all()), 1)
 }
@@ -155,9 +143,7 @@ func testPoison(_ *testing.T, w *world) {
 	recording := &RecordingPublisher{}
 	w.enqueue(Event{Entity: "poison", N: 1}, Event{Entity: "poison", N: 2}, Event{Entity: "bystander", N: 1}, Event{N: 1})
 	dead := func() bool {
-		letters, err := w.Store.ListDead(w.Context(), 10)
-		w.must(err)
-		return len(letters) > 0
+		return len(w.deadLetters(10)) > 0
 	}
 	for lives := 0; !dead(); lives++ {
 		if lives > 10 {
@@ -189,10 +175,11 @@ func testPoison(_ *testing.T, w *world) {
 	c.PublishTimeout = patience
 	w.run(w.Store, recording, c)
 	w.eventually("the others are published", func() bool { return len(w.all()) == 0 })
-	letters, err := w.Store.ListDead(w.Context(), 10)
-	w.must(err)
+	letters := w.deadLetters(10)
 	w.equal("dead letters", len(letters), 1)
-	w.equal("the dead", fmt.Sprint(letters[0].Key, " ", number(&letters[0].Message), " ", letters[0].Attempts), "poison 1 3")
+	w.equal("the dead", fmt.Sprint(
+		letters[0].Key, " ", number(&letters[0].Message), " ", letters[0].Attempts,
+	), "poison 1 3")
 }
 
 func testHandOver(_ *testing.T, w *world) {
@@ -245,9 +232,5 @@ func testDrain(_ *testing.T, w *world) {
 	w.equal("settled", relay.Stats().Published, n)
 	w.equal("at least what was under way was published", n > 0, true)
 	w.equal("pending", len(w.all()), 3-n)
-	heir := uuid.New()
-	w.must(w.Store.Join(w.Context(), heir, time.Minute))
-	free, err := w.Store.Take(w.Context(), heir, Shards, nil)
-	w.must(err)
-	w.equal("free shards", len(free), Shards)
+	w.equal("free shards", len(w.take(w.register(time.Minute), Shards, nil)), Shards)
 }

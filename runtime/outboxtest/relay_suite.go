@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // relayTests check a store under the real relay.
@@ -50,7 +51,7 @@ func config() outbox.Config {
 }
 
 // run runs a relay until the returned function is called, which waits for its end.
-func (w *world) run(store outbox.Store, p outbox.Publisher, c outbox.Config) (*outbox.Relay, func()) {
+func (w *world) run(store storage.Store, p outbox.Publisher, c outbox.Config) (*outbox.Relay, func()) {
 	w.Helper()
 	relay, err := outbox.NewRelay(store, p, c)
 	w.must(err)
@@ -292,10 +293,10 @@ func testRolledBack(_ *testing.T, w *world) {
 	w.equal("pending", countKey(w.all(), "never"), 0)
 }
 
-func countKey(messages []outbox.Message, key string) int {
+func countKey(items []storage.Item, key string) int {
 	n := 0
-	for i := range messages {
-		if messages[i].Key == key {
+	for i := range items {
+		if items[i].Key == key {
 			n++
 		}
 	}

@@ -28,7 +28,7 @@ type Outbox struct {
 	Headers     []byte
 	CausationID pgtype.UUID
 	Attempts    int32
-	Begun       bool
+	Interrupted bool
 	AvailableAt pgtype.Timestamptz
 	LastError   pgtype.Text
 	CreatedAt   time.Time

@@ -106,13 +106,18 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('by
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
        set_config('jit', 'off', true);
 
+-- name: PlanSettle :exec
+-- The same for what may be done again after a crash, which need not wait for the disk.
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
+       set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true);
+
 -- name: ReadShards :many
 -- Reading: no lock, nothing changed. The four queries return the same columns. Comparing shard and seq as one leaves the planner a
 -- single index to choose: with an equality it takes the one on seq, and reads all shards for each of them.
 -- A payload beyond its share of the bytes is left out; ReadLarge is asked then.
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key,
        (CASE WHEN octet_length(o.payload) <= (@max_bytes::bigint) / s.lim THEN o.payload END)::bytea AS payload,
-       o.content_type, o.headers, o.causation_id, o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@afters::bigint[]) AS after, unnest(@limits::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
     SELECT * FROM "outbox" p
@@ -123,7 +128,7 @@ CROSS JOIN LATERAL (
 -- name: ReadLarge :many
 -- The same, cut off by bytes. To add them up costs more than to read them, so it is done only where payloads are large.
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
-       o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@afters::bigint[]) AS after, unnest(@limits::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
     SELECT e.*, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
@@ -136,7 +141,7 @@ WHERE o.bytes_before < @max_bytes::bigint;
 
 -- name: ReadDue :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
-       o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@afters::bigint[]) AS after, unnest(@limits::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
     SELECT * FROM "outbox" p
@@ -146,7 +151,7 @@ CROSS JOIN LATERAL (
 
 -- name: ReadKeys :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
-       o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@keys::text[]) AS key, unnest(@froms::bigint[]) AS first,
              unnest(@tos::bigint[]) AS last, unnest(@limits::integer[]) AS lim) AS k
 CROSS JOIN LATERAL (
@@ -170,20 +175,20 @@ SELECT pg_snapshot_xmin(t.snapshot)::text::bigint AS xmin, pg_snapshot_xmax(t.sn
 FROM (SELECT pg_current_snapshot() AS snapshot) AS t;
 
 -- name: RetryEvents :execrows
--- Settling: owner and fence decide, and are held until the end; so does the event's id, since another event may have its seq after a backup was
--- restored. A lost settle only publishes again, so that these statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
--- rows the planner believes to be in a table that was empty a minute ago must not matter.
+-- Settling: the next four, or some of them, are one transaction. Owner and fence decide, and are held until the end; so does the event's id, since another
+-- event may have its seq after a backup was restored. Rows are found by a list of their seqs and not by a join: how many rows the planner believes to be in a
+-- table that was empty a minute ago must not matter.
 WITH owned AS MATERIALIZED (
-    SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
+    SELECT s.shard FROM "outbox_shard" s
     WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
     FOR SHARE
 ), r AS (
-    SELECT unnest(@seqs::bigint[]) AS seq, unnest(@attempts::integer[]) AS attempts, unnest(@begun::boolean[]) AS begun,
+    SELECT unnest(@seqs::bigint[]) AS seq, unnest(@attempts::integer[]) AS attempts, unnest(@interrupted::boolean[]) AS interrupted,
            unnest(@delays_us::bigint[]) AS delay_us, unnest(@errors::text[]) AS error
 )
 UPDATE "outbox" o
-SET attempts = r.attempts, begun = r.begun, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
+SET attempts = r.attempts, interrupted = r.interrupted, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
     last_error = r.error
 FROM r
 WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
@@ -191,7 +196,7 @@ WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM own
 
 -- name: DeleteEvents :execrows
 WITH owned AS MATERIALIZED (
-    SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
+    SELECT s.shard FROM "outbox_shard" s
     WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
     FOR SHARE
@@ -202,7 +207,7 @@ WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM own
 
 -- name: MoveEventsToSent :execrows
 WITH owned AS MATERIALIZED (
-    SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
+    SELECT s.shard FROM "outbox_shard" s
     WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
     FOR SHARE

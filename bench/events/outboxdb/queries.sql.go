@@ -155,7 +155,7 @@ func (q *Queries) CountRelaysAndShards(ctx context.Context) (*CountRelaysAndShar
 
 const DeleteEvents = `-- name: DeleteEvents :execrows
 WITH owned AS MATERIALIZED (
-    SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
+    SELECT s.shard FROM "outbox_shard" s
     WHERE s.relay = $3::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $3::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest($4::integer[]), unnest($5::bigint[]))
     FOR SHARE
@@ -478,7 +478,7 @@ WITH owned AS MATERIALIZED (
     DELETE FROM "outbox" o
     WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
       AND ($7::uuid[] IS NULL OR o.id = ANY ($7::uuid[]))
-    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.begun, o.available_at, o.last_error, o.created_at
+    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, o.available_at, o.last_error, o.created_at
 )
 INSERT INTO "outbox_dead"
     (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at)
@@ -516,7 +516,7 @@ func (q *Queries) MoveEventsToDead(ctx context.Context, arg MoveEventsToDeadPara
 
 const MoveEventsToSent = `-- name: MoveEventsToSent :execrows
 WITH owned AS MATERIALIZED (
-    SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
+    SELECT s.shard FROM "outbox_shard" s
     WHERE s.relay = $1::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $1::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest($2::integer[]), unnest($3::bigint[]))
     FOR SHARE
@@ -524,7 +524,7 @@ WITH owned AS MATERIALIZED (
     DELETE FROM "outbox" o
     WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
       AND ($5::uuid[] IS NULL OR o.id = ANY ($5::uuid[]))
-    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.begun, o.available_at, o.last_error, o.created_at
+    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, o.available_at, o.last_error, o.created_at
 )
 INSERT INTO "outbox_sent"
     (shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at)
@@ -567,6 +567,17 @@ func (q *Queries) PlanRead(ctx context.Context) error {
 	return err
 }
 
+const PlanSettle = `-- name: PlanSettle :exec
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
+       set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)
+`
+
+// The same for what may be done again after a crash, which need not wait for the disk.
+func (q *Queries) PlanSettle(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, PlanSettle)
+	return err
+}
+
 const PlanWrite = `-- name: PlanWrite :exec
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
        set_config('jit', 'off', true)
@@ -580,10 +591,10 @@ func (q *Queries) PlanWrite(ctx context.Context) error {
 
 const ReadDue = `-- name: ReadDue :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
-       o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::bigint[]) AS after, unnest($3::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "outbox" p
+    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "outbox" p
     WHERE p.shard = s.shard AND p.available_at <= now() AND p.seq <= s.after AND p.seq NOT IN (SELECT unnest($4::bigint[]))
     ORDER BY p.available_at LIMIT s.lim
 ) AS o
@@ -609,8 +620,8 @@ type ReadDueRow struct {
 	Headers     []byte
 	CausationID pgtype.UUID
 	Attempts    int32
-	Begun       bool
-	Waiting     bool
+	Interrupted bool
+	NotDue      bool
 	CreatedAt   time.Time
 }
 
@@ -641,8 +652,8 @@ func (q *Queries) ReadDue(ctx context.Context, arg ReadDueParams) ([]*ReadDueRow
 			&i.Headers,
 			&i.CausationID,
 			&i.Attempts,
-			&i.Begun,
-			&i.Waiting,
+			&i.Interrupted,
+			&i.NotDue,
 			&i.CreatedAt,
 		); err != nil {
 			return nil, err
@@ -657,11 +668,11 @@ func (q *Queries) ReadDue(ctx context.Context, arg ReadDueParams) ([]*ReadDueRow
 
 const ReadKeys = `-- name: ReadKeys :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
-       o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::text[]) AS key, unnest($3::bigint[]) AS first,
              unnest($4::bigint[]) AS last, unnest($5::integer[]) AS lim) AS k
 CROSS JOIN LATERAL (
-    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "outbox" p
+    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "outbox" p
     WHERE (p.shard, p.seq) >= (k.shard, k.first) AND (p.shard, p.seq) <= (k.shard, k.last) AND p.key = k.key
     ORDER BY p.shard, p.seq LIMIT k.lim
 ) AS o
@@ -688,8 +699,8 @@ type ReadKeysRow struct {
 	Headers     []byte
 	CausationID pgtype.UUID
 	Attempts    int32
-	Begun       bool
-	Waiting     bool
+	Interrupted bool
+	NotDue      bool
 	CreatedAt   time.Time
 }
 
@@ -721,8 +732,8 @@ func (q *Queries) ReadKeys(ctx context.Context, arg ReadKeysParams) ([]*ReadKeys
 			&i.Headers,
 			&i.CausationID,
 			&i.Attempts,
-			&i.Begun,
-			&i.Waiting,
+			&i.Interrupted,
+			&i.NotDue,
 			&i.CreatedAt,
 		); err != nil {
 			return nil, err
@@ -737,12 +748,12 @@ func (q *Queries) ReadKeys(ctx context.Context, arg ReadKeysParams) ([]*ReadKeys
 
 const ReadLarge = `-- name: ReadLarge :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
-       o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::bigint[]) AS after, unnest($3::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT e.xid, e.seq, e.shard, e.id, e.type, e.version, e.topic, e.key, e.payload, e.content_type, e.headers, e.causation_id, e.attempts, e.begun, e.available_at, e.last_error, e.created_at, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
+    SELECT e.xid, e.seq, e.shard, e.id, e.type, e.version, e.topic, e.key, e.payload, e.content_type, e.headers, e.causation_id, e.attempts, e.interrupted, e.available_at, e.last_error, e.created_at, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
                 - octet_length(e.payload) AS bytes_before
-    FROM (SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "outbox" p
+    FROM (SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "outbox" p
           WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND p.seq NOT IN (SELECT unnest($4::bigint[]))
           ORDER BY p.shard, p.seq LIMIT s.lim) AS e
 ) AS o
@@ -770,8 +781,8 @@ type ReadLargeRow struct {
 	Headers     []byte
 	CausationID pgtype.UUID
 	Attempts    int32
-	Begun       bool
-	Waiting     bool
+	Interrupted bool
+	NotDue      bool
 	CreatedAt   time.Time
 }
 
@@ -804,8 +815,8 @@ func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]*ReadLa
 			&i.Headers,
 			&i.CausationID,
 			&i.Attempts,
-			&i.Begun,
-			&i.Waiting,
+			&i.Interrupted,
+			&i.NotDue,
 			&i.CreatedAt,
 		); err != nil {
 			return nil, err
@@ -821,10 +832,10 @@ func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]*ReadLa
 const ReadShards = `-- name: ReadShards :many
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key,
        (CASE WHEN octet_length(o.payload) <= ($1::bigint) / s.lim THEN o.payload END)::bytea AS payload,
-       o.content_type, o.headers, o.causation_id, o.attempts, o.begun, COALESCE(o.available_at > now(), false)::boolean AS waiting, o.created_at
+       o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest($2::integer[]) AS shard, unnest($3::bigint[]) AS after, unnest($4::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, begun, available_at, last_error, created_at FROM "outbox" p
+    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "outbox" p
     WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND p.seq NOT IN (SELECT unnest($5::bigint[]))
     ORDER BY p.shard, p.seq LIMIT s.lim
 ) AS o
@@ -851,8 +862,8 @@ type ReadShardsRow struct {
 	Headers     []byte
 	CausationID pgtype.UUID
 	Attempts    int32
-	Begun       bool
-	Waiting     bool
+	Interrupted bool
+	NotDue      bool
 	CreatedAt   time.Time
 }
 
@@ -887,8 +898,8 @@ func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]*Read
 			&i.Headers,
 			&i.CausationID,
 			&i.Attempts,
-			&i.Begun,
-			&i.Waiting,
+			&i.Interrupted,
+			&i.NotDue,
 			&i.CreatedAt,
 		); err != nil {
 			return nil, err
@@ -985,16 +996,16 @@ func (q *Queries) ReplayDead(ctx context.Context, ids []string) ([]pgtype.UUID, 
 
 const RetryEvents = `-- name: RetryEvents :execrows
 WITH owned AS MATERIALIZED (
-    SELECT s.shard, set_config('synchronous_commit', 'off', true) FROM "outbox_shard" s
+    SELECT s.shard FROM "outbox_shard" s
     WHERE s.relay = $3::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $3::uuid AND NOT r.expired)
       AND (s.shard, s.fence) IN (SELECT unnest($4::integer[]), unnest($5::bigint[]))
     FOR SHARE
 ), r AS (
-    SELECT unnest($1::bigint[]) AS seq, unnest($6::integer[]) AS attempts, unnest($7::boolean[]) AS begun,
+    SELECT unnest($1::bigint[]) AS seq, unnest($6::integer[]) AS attempts, unnest($7::boolean[]) AS interrupted,
            unnest($8::bigint[]) AS delay_us, unnest($9::text[]) AS error
 )
 UPDATE "outbox" o
-SET attempts = r.attempts, begun = r.begun, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
+SET attempts = r.attempts, interrupted = r.interrupted, available_at = clock_timestamp() + r.delay_us * interval '1 microsecond',
     last_error = r.error
 FROM r
 WHERE o.seq = ANY ($1::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
@@ -1008,14 +1019,14 @@ type RetryEventsParams struct {
 	OwnedShards []int32
 	OwnedFences []int64
 	Attempts    []int32
-	Begun       []bool
+	Interrupted []bool
 	DelaysUs    []int64
 	Errors      []string
 }
 
-// Settling: owner and fence decide, and are held until the end; so does the event's id, since another event may have its seq after a backup was
-// restored. A lost settle only publishes again, so that these statements (and the doorbell, but nobody else's) do not wait for the disk. Rows are found by a list of their seqs and not by a join: how many
-// rows the planner believes to be in a table that was empty a minute ago must not matter.
+// Settling: the next four, or some of them, are one transaction. Owner and fence decide, and are held until the end; so does the event's id, since another
+// event may have its seq after a backup was restored. Rows are found by a list of their seqs and not by a join: how many rows the planner believes to be in a
+// table that was empty a minute ago must not matter.
 func (q *Queries) RetryEvents(ctx context.Context, arg RetryEventsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, RetryEvents,
 		arg.Seqs,
@@ -1024,7 +1035,7 @@ func (q *Queries) RetryEvents(ctx context.Context, arg RetryEventsParams) (int64
 		arg.OwnedShards,
 		arg.OwnedFences,
 		arg.Attempts,
-		arg.Begun,
+		arg.Interrupted,
 		arg.DelaysUs,
 		arg.Errors,
 	)

@@ -48,7 +48,7 @@ CREATE TABLE "outbox" (
     headers      jsonb,
     causation_id uuid,
     attempts     integer     NOT NULL DEFAULT 0,
-    begun        boolean     NOT NULL DEFAULT false, -- the last attempt was charged and has not ended: it may have ended its relay
+    interrupted  boolean     NOT NULL DEFAULT false, -- the last attempt was charged and has not ended: it may have ended its relay
     available_at timestamptz,                        -- when to try again; NULL: no attempt was charged
     last_error   text,
     created_at   timestamptz NOT NULL DEFAULT now(),

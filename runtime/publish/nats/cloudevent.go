@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Headers follow the NATS Protocol Binding for CloudEvents 1.0, 3.1: each attribute is a header that begins with ce-.
@@ -87,7 +88,7 @@ func messageFrom(subject string, h nats.Header, data []byte) (*outbox.Message, e
 		}
 	}
 	typeName, _ := percentDecode(attributes["type"])
-	eventType, version, err := outbox.ParseTypeName(typeName)
+	eventType, version, err := storage.ParseTypeName(typeName)
 	if err != nil || version > math.MaxInt32 || len(typeName) > maxTypeBytes ||
 		attributes["specversion"] != specVersion {
 		return nil, errForeign

@@ -141,7 +141,7 @@ func (w *world) openDatabase(ctx context.Context) error {
 	if err := migrate.Goose(ctx, w.pool, db.Migrations()); err != nil {
 		return err
 	}
-	go outbox.Announce(w.ctx, events.NewStore(w.pool)) // of the orders that are placed in this process
+	go outbox.ForwardWakeups(w.ctx, events.NewStore(w.pool)) // of the orders that are placed in this process
 	return nil
 }
 

@@ -57,7 +57,7 @@ func run(ctx context.Context, database, broker, stream string, ackWait time.Dura
 
 	// The handler's own events are published by a relay in another process. Ringing its doorbell spares them the wait for its next poll.
 	store := events.NewStore(pool)
-	go outbox.Announce(ctx, store)
+	go outbox.ForwardWakeups(ctx, store)
 	inventory := events.NewInventory(store, orders.Inventory{})
 
 	subscriber, err := outboxnats.NewSubscriber(consumer, inventory, outboxnats.SubscriberConfig{})

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,22 +20,23 @@ import (
 	"github.com/outboxgen/outboxgen/examples/internal/goldens/minimal/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 )
 
-// Store is the outbox and the inbox in PostgreSQL, for the relay and the consumers.
+// Store is the outbox and the inbox in PostgreSQL, for the relay, the consumers and operators.
 type Store struct {
+	storage.BaseStore
 	pool     *pgxpool.Pool
 	db       *outboxdb.Queries
 	handlers chan struct{} // one element for each handler's transaction
 }
 
 var (
-	_ outbox.Store          = (*Store)(nil)
-	_ outbox.Listener       = (*Store)(nil)
-	_ outbox.BacklogCounter = (*Store)(nil)
-	_ outbox.Resetter       = (*Store)(nil)
-	_ inbox.Store[pgx.Tx]   = (*Store)(nil)
-	_ inbox.Recaller        = (*Store)(nil)
+	_ storage.Store       = (*Store)(nil)
+	_ storage.Operator    = (*Store)(nil)
+	_ inbox.Store[pgx.Tx] = (*Store)(nil)
+	_ inbox.Recaller      = (*Store)(nil)
 )
 
 // NewStore returns a store on pool, which remains the caller's to close. Consumers' handlers use at most all
@@ -44,58 +46,72 @@ func NewStore(pool *pgxpool.Pool) *Store {
 	return &Store{pool: pool, db: outboxdb.New(planned{pool}), handlers: make(chan struct{}, handlers)}
 }
 
-// Doorbell implements outbox.Store.
-func (s *Store) Doorbell() *outbox.Doorbell { return &doorbell }
+// Doorbell implements storage.Store.
+func (s *Store) Doorbell() *storage.Doorbell { return &doorbell }
 
-// maintainCalls is how often Maintain calls a function that does a little at a time. The relay goes on a minute later.
+// maintainCalls is how often Maintain calls a function that does a little at a time. The relay goes
+// on a minute later.
 const maintainCalls = 10
 
-// Maintain implements outbox.Store.
-func (s *Store) Maintain(ctx context.Context) error {
+// Maintain implements storage.Store.
+func (s *Store) Maintain(
+	ctx context.Context, _ storage.MaintainParams,
+) (storage.MaintainResult, error) {
 	for range maintainCalls {
 		done, err := s.db.Maintain(ctx, Retention.Microseconds())
 		if err != nil {
-			return fmt.Errorf("outbox: maintain: %w", err)
+			return storage.MaintainResult{}, fmt.Errorf("outbox: maintain: %w", err)
 		}
 		if done.Problems != "" {
-			return fmt.Errorf("outbox: maintain: %s", done.Problems)
+			return storage.MaintainResult{}, fmt.Errorf("outbox: maintain: %s", done.Problems)
 		}
 		if !done.More {
 			break
 		}
 	}
-	return nil
+	return storage.MaintainResult{}, nil
 }
 
-// Backlog implements outbox.BacklogCounter.
-func (s *Store) Backlog(ctx context.Context) (outbox.Backlog, error) {
-	rows, err := s.db.CountBacklog(ctx, outbox.BacklogLimit)
+// CountBacklog implements storage.Store.
+func (s *Store) CountBacklog(
+	ctx context.Context, p storage.CountBacklogParams,
+) (storage.CountBacklogResult, error) {
+	rows, err := s.db.CountBacklog(ctx, limit(p.Limit))
 	if err != nil {
-		return outbox.Backlog{}, fmt.Errorf("outbox: count the backlog: %w", err)
+		return storage.CountBacklogResult{}, fmt.Errorf("outbox: count the backlog: %w", err)
 	}
-	var b outbox.Backlog
+	var b storage.CountBacklogResult
 	for _, r := range rows { // one
-		b = outbox.Backlog{Pending: int(r.Pending), Oldest: time.Duration(r.OldestUs) * time.Microsecond, Dead: int(r.Dead)}
+		b = storage.CountBacklogResult{
+			Pending: int(r.Pending), Oldest: time.Duration(r.OldestUs) * time.Microsecond,
+			DeadLetters: int(r.Dead),
+		}
 	}
 	return b, nil
 }
 
-// Join implements outbox.Membership.
-func (s *Store) Join(ctx context.Context, relay outbox.ID, lease time.Duration) error {
+// limit makes a LIMIT of a number.
+func limit(n int) int32 { return int32(min(n, math.MaxInt32)) }
+
+// Join implements storage.Store.
+func (s *Store) Join(ctx context.Context, p storage.JoinParams) (storage.JoinResult, error) {
 	d, err := s.db.InspectDatabase(ctx)
 	if err == nil {
 		err = refusal(d)
 	}
 	if err != nil {
-		return fmt.Errorf("outbox: join: %w", err)
+		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
 	if err := s.db.InsertShards(ctx, Shards); err != nil {
-		return fmt.Errorf("outbox: add shards: %w", err)
+		return storage.JoinResult{}, fmt.Errorf("outbox: add shards: %w", err)
 	}
-	if err := s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{Relay: pgUUID(relay), LeaseUs: lease.Microseconds()}); err != nil {
-		return fmt.Errorf("outbox: join: %w", err)
+	err = s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{
+		Relay: pgUUID(p.Relay), LeaseUs: p.Lease.Microseconds(),
+	})
+	if err != nil {
+		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
-	return nil
+	return storage.JoinResult{}, nil
 }
 
 // refusal says why a relay cannot work on a database, or nil. What no retry mends wraps outbox.ErrUnusable.
@@ -140,224 +156,293 @@ func otherService(owner string) error {
 		"UPDATE outbox_meta SET service", outbox.ErrUnusable, owner, Service)
 }
 
-// Renew implements outbox.Membership.
-func (s *Store) Renew(ctx context.Context, relay outbox.ID, lease time.Duration) (outbox.Census, error) {
-	n, err := s.db.RenewRelay(ctx, outboxdb.RenewRelayParams{Relay: pgUUID(relay), LeaseUs: lease.Microseconds()})
+// Renew implements storage.Store.
+func (s *Store) Renew(ctx context.Context, p storage.RenewParams) (storage.RenewResult, error) {
+	n, err := s.db.RenewRelay(ctx, outboxdb.RenewRelayParams{
+		Relay: pgUUID(p.Relay), LeaseUs: p.Lease.Microseconds(),
+	})
 	if err != nil {
-		return outbox.Census{}, fmt.Errorf("outbox: renew: %w", err)
+		return storage.RenewResult{}, fmt.Errorf("outbox: renew: %w", err)
 	}
 	if n == 0 {
-		return outbox.Census{}, outbox.ErrLeaseLost
+		return storage.RenewResult{}, storage.ErrLeaseLost
 	}
 	c, err := s.db.CountRelaysAndShards(ctx)
 	if err != nil {
-		return outbox.Census{}, fmt.Errorf("outbox: count relays: %w", err)
+		return storage.RenewResult{}, fmt.Errorf("outbox: count relays: %w", err)
 	}
-	return outbox.Census{Relays: int(c.Relays), Shards: int(c.Shards)}, nil
+	return storage.RenewResult{Relays: int(c.Relays), Shards: int(c.Shards)}, nil
 }
 
-// Check implements outbox.Membership.
-func (s *Store) Check(ctx context.Context, relay outbox.ID) (outbox.Incarnation, error) {
-	r, err := s.db.CheckRelay(ctx, pgUUID(relay))
+// Check implements storage.Store.
+func (s *Store) Check(ctx context.Context, p storage.CheckParams) (storage.CheckResult, error) {
+	r, err := s.db.CheckRelay(ctx, pgUUID(p.Relay))
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return outbox.Incarnation{}, outbox.ErrLeaseLost
+		return storage.CheckResult{}, storage.ErrLeaseLost
 	case err != nil:
-		return outbox.Incarnation{}, fmt.Errorf("outbox: check: %w", err)
+		return storage.CheckResult{}, fmt.Errorf("outbox: check: %w", err)
 	}
-	return outbox.Incarnation{Table: r.Files, LastSeq: r.LastSeq}, nil
+	return storage.CheckResult{
+		Incarnation: strconv.FormatInt(r.Files, 16), LastSeq: r.LastSeq,
+	}, nil
 }
 
-// Take implements outbox.Membership.
-func (s *Store) Take(ctx context.Context, relay outbox.ID, n int, held []outbox.Ownership) ([]outbox.Ownership, error) {
+// Take implements storage.Store.
+func (s *Store) Take(ctx context.Context, p storage.TakeParams) (storage.TakeResult, error) {
 	if err := s.db.ExpireRelays(ctx); err != nil {
-		return nil, fmt.Errorf("outbox: expire relays: %w", err)
+		return storage.TakeResult{}, fmt.Errorf("outbox: expire relays: %w", err)
 	}
-	shards, _ := ownedColumns(held)
-	rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{Relay: pgUUID(relay), Held: shards, Count: int32(n)})
-	if err != nil {
-		return nil, fmt.Errorf("outbox: take shards: %w", err)
-	}
-	owned := make([]outbox.Ownership, len(rows))
-	for i, r := range rows {
-		owned[i] = outbox.Ownership{Shard: r.Shard, Fence: r.Fence, Suspect: r.Suspect}
-	}
-	return owned, nil
-}
-
-// Release implements outbox.Membership.
-func (s *Store) Release(ctx context.Context, relay outbox.ID, owned []outbox.Ownership) error {
-	shards, fences := ownedColumns(owned)
-	if err := s.db.ReleaseShards(ctx, outboxdb.ReleaseShardsParams{Relay: pgUUID(relay), Shards: shards, Fences: fences}); err != nil {
-		return fmt.Errorf("outbox: release shards: %w", err)
-	}
-	return nil
-}
-
-// Leave implements outbox.Membership.
-func (s *Store) Leave(ctx context.Context, relay outbox.ID) error {
-	if err := s.db.LeaveRelay(ctx, pgUUID(relay)); err != nil {
-		return fmt.Errorf("outbox: leave: %w", err)
-	}
-	return nil
-}
-
-// Read implements outbox.Reader.
-func (s *Store) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
-	shards, afters, limits := readColumns(reads)
-	rows, err := s.db.ReadShards(ctx, outboxdb.ReadShardsParams{
-		Shards: shards, Afters: afters, Limits: limits,
-		Known: known, MaxBytes: int64(maxBytes),
+	held, _ := ownedColumns(p.Held)
+	rows, err := s.db.TakeShards(ctx, outboxdb.TakeShardsParams{
+		Relay: pgUUID(p.Relay), Held: held, Count: limit(p.Max),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read: %w", err)
+		return storage.TakeResult{}, fmt.Errorf("outbox: take shards: %w", err)
 	}
-	if !slices.ContainsFunc(rows, func(r *outboxdb.ReadShardsRow) bool { return r.Payload == nil }) {
-		return messages(rows), nil
+	owned := make([]storage.Ownership, len(rows))
+	for i, r := range rows {
+		owned[i] = storage.Ownership{Shard: r.Shard, Fence: r.Fence, Suspect: r.Suspect}
+	}
+	return storage.TakeResult{Owned: owned}, nil
+}
+
+// Release implements storage.Store.
+func (s *Store) Release(
+	ctx context.Context, p storage.ReleaseParams,
+) (storage.ReleaseResult, error) {
+	shards, fences := ownedColumns(p.Owned)
+	err := s.db.ReleaseShards(ctx, outboxdb.ReleaseShardsParams{
+		Relay: pgUUID(p.Relay), Shards: shards, Fences: fences,
+	})
+	if err != nil {
+		return storage.ReleaseResult{}, fmt.Errorf("outbox: release shards: %w", err)
+	}
+	return storage.ReleaseResult{}, nil
+}
+
+// Leave implements storage.Store.
+func (s *Store) Leave(ctx context.Context, p storage.LeaveParams) (storage.LeaveResult, error) {
+	if err := s.db.LeaveRelay(ctx, pgUUID(p.Relay)); err != nil {
+		return storage.LeaveResult{}, fmt.Errorf("outbox: leave: %w", err)
+	}
+	return storage.LeaveResult{}, nil
+}
+
+// Read implements storage.Store.
+func (s *Store) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
+	shards, afters, limits := readColumns(p.Shards)
+	rows, err := s.db.ReadShards(ctx, outboxdb.ReadShardsParams{
+		Shards: shards, Afters: afters, Limits: limits,
+		Known: p.Known, MaxBytes: int64(p.MaxBytes),
+	})
+	if err != nil {
+		return storage.ReadResult{}, fmt.Errorf("outbox: read: %w", err)
+	}
+	tooLarge := func(r *outboxdb.ReadShardsRow) bool { return r.Payload == nil }
+	if !slices.ContainsFunc(rows, tooLarge) {
+		return storage.ReadResult{Items: items(rows)}, nil
 	}
 	large, err := s.db.ReadLarge(ctx, outboxdb.ReadLargeParams{
 		Shards: shards, Afters: afters, Limits: limits,
-		Known: known, MaxBytes: int64(maxBytes),
+		Known: p.Known, MaxBytes: int64(p.MaxBytes),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read large events: %w", err)
+		return storage.ReadResult{}, fmt.Errorf("outbox: read large events: %w", err)
 	}
-	return messages(large), nil
+	return storage.ReadResult{Items: items(large)}, nil
 }
 
-// ReadDue implements outbox.Reader.
-func (s *Store) ReadDue(ctx context.Context, reads []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
-	shards, afters, limits := readColumns(reads)
-	rows, err := s.db.ReadDue(ctx, outboxdb.ReadDueParams{Shards: shards, Afters: afters, Limits: limits, Known: known})
+// ReadDue implements storage.Store.
+func (s *Store) ReadDue(
+	ctx context.Context, p storage.ReadDueParams,
+) (storage.ReadDueResult, error) {
+	shards, afters, limits := readColumns(p.Shards)
+	rows, err := s.db.ReadDue(ctx, outboxdb.ReadDueParams{
+		Shards: shards, Afters: afters, Limits: limits, Known: p.Known,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read due events: %w", err)
+		return storage.ReadDueResult{}, fmt.Errorf("outbox: read due events: %w", err)
 	}
-	return messages(rows), nil
+	return storage.ReadDueResult{Items: items(rows)}, nil
 }
 
-// ReadKeys implements outbox.Reader.
-func (s *Store) ReadKeys(ctx context.Context, keys []outbox.KeyRead) ([]outbox.Message, error) {
-	var p outboxdb.ReadKeysParams
-	for _, k := range keys {
-		p.Shards = append(p.Shards, k.Shard)
-		p.Keys = append(p.Keys, k.Key)
-		p.Froms = append(p.Froms, k.From)
-		p.Tos = append(p.Tos, k.To)
-		p.Limits = append(p.Limits, int32(k.Limit))
+// ReadKeys implements storage.Store.
+func (s *Store) ReadKeys(
+	ctx context.Context, p storage.ReadKeysParams,
+) (storage.ReadKeysResult, error) {
+	var q outboxdb.ReadKeysParams
+	for _, k := range p.Keys {
+		q.Shards = append(q.Shards, k.Shard)
+		q.Keys = append(q.Keys, k.Key)
+		q.Froms = append(q.Froms, k.From)
+		q.Tos = append(q.Tos, k.To)
+		q.Limits = append(q.Limits, limit(k.Limit))
 	}
-	rows, err := s.db.ReadKeys(ctx, p)
+	rows, err := s.db.ReadKeys(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: read keys: %w", err)
+		return storage.ReadKeysResult{}, fmt.Errorf("outbox: read keys: %w", err)
 	}
-	return messages(rows), nil
+	return storage.ReadKeysResult{Items: items(rows)}, nil
 }
 
-// Mark implements outbox.Reader.
-func (s *Store) Mark(ctx context.Context) (outbox.Mark, error) {
-	m, err := s.db.MarkSequence(ctx)
-	if err != nil {
-		return outbox.Mark{}, fmt.Errorf("outbox: mark: %w", err)
-	}
-	return outbox.Mark{Seq: m.Seq, Xid: uint64(m.Xid)}, nil
+// Watermark implements storage.Store.
+func (s *Store) Watermark(
+	ctx context.Context, p storage.WatermarkParams,
+) (storage.WatermarkResult, error) {
+	return xid.Watermark(ctx, transactions{s.db}, p)
 }
 
-// Snapshot implements outbox.Reader.
-func (s *Store) Snapshot(ctx context.Context) (outbox.Snapshot, error) {
-	r, err := s.db.TakeSnapshot(ctx)
+// transactions are those of the database.
+type transactions struct{ db *outboxdb.Queries }
+
+// Mark implements xid.Source.
+func (t transactions) Mark(ctx context.Context) (xid.Mark, error) {
+	m, err := t.db.MarkSequence(ctx)
 	if err != nil {
-		return outbox.Snapshot{}, fmt.Errorf("outbox: snapshot: %w", err)
+		return xid.Mark{}, fmt.Errorf("outbox: mark: %w", err)
 	}
-	snapshot := outbox.Snapshot{Xmin: uint64(r.Xmin), Xmax: uint64(r.Xmax)}
-	for _, xid := range r.InProgress {
-		snapshot.InProgress = append(snapshot.InProgress, uint64(xid))
+	return xid.Mark{Seq: m.Seq, Xid: uint64(m.Xid)}, nil
+}
+
+// Snapshot implements xid.Source.
+func (t transactions) Snapshot(ctx context.Context) (xid.Snapshot, error) {
+	r, err := t.db.TakeSnapshot(ctx)
+	if err != nil {
+		return xid.Snapshot{}, fmt.Errorf("outbox: snapshot: %w", err)
+	}
+	snapshot := xid.Snapshot{Xmax: uint64(r.Xmax)}
+	for _, id := range r.InProgress {
+		snapshot.InProgress = append(snapshot.InProgress, uint64(id))
 	}
 	return snapshot, nil
 }
 
-// Retry implements outbox.Settler.
-func (s *Store) Retry(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, retries []outbox.Retry) (int, error) {
-	p := outboxdb.RetryEventsParams{Relay: pgUUID(relay)}
-	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
-	at := make([]outbox.Position, len(retries))
-	for i, r := range retries {
+// Settle implements storage.Store, in one transaction and one round trip. Unless there are dead
+// letters, it does not wait for the disk: what a crash undoes is published again.
+func (s *Store) Settle(ctx context.Context, p storage.SettleParams) (storage.SettleResult, error) {
+	var result storage.SettleResult
+	batch := &pgx.Batch{}
+	counting := func(changed *int) *outboxdb.Queries {
+		return outboxdb.New(queued{Batch: batch, changed: changed})
+	}
+	if len(p.DeadLetters) == 0 {
+		batch.Queue(outboxdb.PlanSettle)
+	} else {
+		batch.Queue(outboxdb.PlanWrite)
+	}
+	if len(p.Published) > 0 {
+		_, _ = counting(&result.Published).DeleteEvents(ctx, publishedColumns(p))
+	}
+	if len(p.Retries) > 0 {
+		_, _ = counting(&result.Retries).RetryEvents(ctx, retryColumns(p))
+	}
+	if len(p.DeadLetters) > 0 {
+		_, _ = counting(&result.DeadLetters).MoveEventsToDead(ctx, deadLetterColumns(p))
+	}
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return storage.SettleResult{}, fmt.Errorf("outbox: settle: %w", err)
+	}
+	return result, nil
+}
+
+func publishedColumns(p storage.SettleParams) outboxdb.DeleteEventsParams {
+	q := outboxdb.DeleteEventsParams{Relay: pgUUID(p.Relay)}
+	q.OwnedShards, q.OwnedFences = ownedColumns(p.Owned)
+	q.Seqs, q.Ids = eventColumns(p.Published)
+	return q
+}
+
+func retryColumns(p storage.SettleParams) outboxdb.RetryEventsParams {
+	q := outboxdb.RetryEventsParams{Relay: pgUUID(p.Relay)}
+	q.OwnedShards, q.OwnedFences = ownedColumns(p.Owned)
+	at := make([]storage.Position, len(p.Retries))
+	for i, r := range p.Retries {
 		at[i] = r.Position
-		p.Attempts = append(p.Attempts, r.Attempts)
-		p.Begun = append(p.Begun, r.Begun)
-		p.DelaysUs = append(p.DelaysUs, r.Delay.Microseconds())
-		p.Errors = append(p.Errors, r.Error)
+		q.Attempts = append(q.Attempts, r.Attempts)
+		q.Interrupted = append(q.Interrupted, r.Interrupted)
+		q.DelaysUs = append(q.DelaysUs, r.Delay.Microseconds())
+		q.Errors = append(q.Errors, r.Error)
 	}
-	p.Seqs, p.Ids = eventColumns(at)
-	n, err := s.db.RetryEvents(ctx, p)
-	if err != nil {
-		return 0, fmt.Errorf("outbox: record attempts: %w", err)
-	}
-	return int(n), nil
+	q.Seqs, q.Ids = eventColumns(at)
+	return q
 }
 
-// Published implements outbox.Settler.
-func (s *Store) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
-	p := outboxdb.DeleteEventsParams{Relay: pgUUID(relay)}
-	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
-	p.Seqs, p.Ids = eventColumns(published)
-	n, err := s.db.DeleteEvents(ctx, p)
-	if err != nil {
-		return 0, fmt.Errorf("outbox: settle published events: %w", err)
+func deadLetterColumns(p storage.SettleParams) outboxdb.MoveEventsToDeadParams {
+	q := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(p.Relay)}
+	q.OwnedShards, q.OwnedFences = ownedColumns(p.Owned)
+	at := make([]storage.Position, len(p.DeadLetters))
+	for i, d := range p.DeadLetters {
+		at[i] = d.Position
+		q.Attempts = append(q.Attempts, d.Attempts)
+		q.Errors = append(q.Errors, d.Error)
 	}
-	return int(n), nil
+	q.Seqs, q.Ids = eventColumns(at)
+	return q
 }
 
-// Bury implements outbox.Settler.
-func (s *Store) Bury(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, deaths []outbox.Death) (int, error) {
-	p := outboxdb.MoveEventsToDeadParams{Relay: pgUUID(relay)}
-	p.OwnedShards, p.OwnedFences = ownedColumns(owned)
-	at := make([]outbox.Position, len(deaths))
-	for i, r := range deaths {
-		at[i] = r.Position
-		p.Attempts = append(p.Attempts, r.Attempts)
-		p.Errors = append(p.Errors, r.Error)
-	}
-	p.Seqs, p.Ids = eventColumns(at)
-	n, err := s.db.MoveEventsToDead(ctx, p)
-	if err != nil {
-		return 0, fmt.Errorf("outbox: bury: %w", err)
-	}
-	return int(n), nil
+// queued is a database that sends nothing: statements wait in a batch, and say how many rows they
+// have changed once that was sent.
+type queued struct {
+	outboxdb.DBTX // nil: only Exec is called
+	*pgx.Batch
+	changed *int
 }
 
-// ListDead implements outbox.DeadLetters.
-func (s *Store) ListDead(ctx context.Context, limit int) ([]outbox.DeadLetter, error) {
-	rows, err := s.db.ListDead(ctx, int32(min(limit, math.MaxInt32)))
+// Exec implements outboxdb.DBTX.
+func (q queued) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	q.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+		*q.changed = int(tag.RowsAffected())
+		return nil
+	})
+	return pgconn.CommandTag{}, nil
+}
+
+// ListDeadLetters implements storage.Operator.
+func (s *Store) ListDeadLetters(
+	ctx context.Context, p storage.ListDeadLettersParams,
+) (storage.ListDeadLettersResult, error) {
+	rows, err := s.db.ListDead(ctx, limit(p.Limit))
 	if err != nil {
-		return nil, fmt.Errorf("outbox: list dead letters: %w", err)
+		return storage.ListDeadLettersResult{}, fmt.Errorf("outbox: list dead letters: %w", err)
 	}
-	letters := make([]outbox.DeadLetter, len(rows))
+	letters := make([]storage.DeadLetter, len(rows))
 	for i, r := range rows {
-		letters[i].Error, letters[i].DiedAt = r.LastError, r.DiedAt
-		fillMessage(&letters[i].Message, outboxdb.ReadShardsRow{
-			Shard: r.Shard, Seq: r.Seq, ID: r.ID, Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload,
-			ContentType: r.ContentType, Headers: r.Headers, CausationID: r.CausationID, Attempts: r.Attempts, CreatedAt: r.CreatedAt,
+		item := itemOf(&outboxdb.ReadShardsRow{
+			Shard: r.Shard, Seq: r.Seq, ID: r.ID, Type: r.Type, Version: r.Version,
+			Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
+			Headers: r.Headers, CausationID: r.CausationID, CreatedAt: r.CreatedAt,
 		})
+		letters[i] = storage.DeadLetter{
+			Message: item.Message, Position: item.Position,
+			Attempts: r.Attempts, Error: r.LastError, DiedAt: r.DiedAt,
+		}
 	}
-	return letters, nil
+	return storage.ListDeadLettersResult{DeadLetters: letters}, nil
 }
 
-// Replay implements outbox.DeadLetters.
-func (s *Store) Replay(ctx context.Context, ids ...outbox.ID) (int, error) {
-	found, err := s.db.ReplayDead(ctx, texts(ids))
+// ReplayDeadLetters implements storage.Operator.
+func (s *Store) ReplayDeadLetters(
+	ctx context.Context, p storage.ReplayDeadLettersParams,
+) (storage.ReplayDeadLettersResult, error) {
+	found, err := s.db.ReplayDead(ctx, texts(p.IDs))
 	if err != nil {
-		return 0, fmt.Errorf("outbox: replay dead letters: %w", err)
+		return storage.ReplayDeadLettersResult{}, fmt.Errorf("outbox: replay dead letters: %w", err)
 	}
-	doorbell.Ring()
-	return len(found), nil
+	s.Doorbell().Ring()
+	return storage.ReplayDeadLettersResult{Replayed: len(found)}, nil
 }
 
-// Discard implements outbox.DeadLetters.
-func (s *Store) Discard(ctx context.Context, ids ...outbox.ID) (int, error) {
-	found, err := s.db.DiscardDead(ctx, texts(ids))
+// DiscardDeadLetters implements storage.Operator.
+func (s *Store) DiscardDeadLetters(
+	ctx context.Context, p storage.DiscardDeadLettersParams,
+) (storage.DiscardDeadLettersResult, error) {
+	found, err := s.db.DiscardDead(ctx, texts(p.IDs))
 	if err != nil {
-		return 0, fmt.Errorf("outbox: discard dead letters: %w", err)
+		return storage.DiscardDeadLettersResult{},
+			fmt.Errorf("outbox: discard dead letters: %w", err)
 	}
-	return len(found), nil
+	return storage.DiscardDeadLettersResult{Discarded: len(found)}, nil
 }
 
 // A listener proves every listenInterval that it hears, and has listenTimeout for it.
@@ -366,9 +451,14 @@ const (
 	listenTimeout  = 5 * time.Second
 )
 
-// Listen implements outbox.Listener, on a connection that leaves the pool. From time to time it sends itself a
-// notification through the pool: if that does not arrive, the connection is dead, or a pooler stands in between.
-func (s *Store) Listen(ctx context.Context, ready, ring func()) error {
+// Listen implements storage.Store, on a connection that leaves the pool. From time to time it sends
+// itself a notification through the pool: if that does not arrive, the connection is dead, or a
+// pooler stands in between.
+func (s *Store) Listen(ctx context.Context, p storage.ListenParams) (storage.ListenResult, error) {
+	return storage.ListenResult{}, s.listen(ctx, p.Ready, p.Ring)
+}
+
+func (s *Store) listen(ctx context.Context, ready, ring func()) error {
 	conn, err := s.listener(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
@@ -444,16 +534,19 @@ func hear(ctx context.Context, conn *pgx.Conn, probe string, ring func()) error 
 	}
 }
 
-// Notify implements outbox.Listener.
-func (s *Store) Notify(ctx context.Context) error {
+// Notify implements storage.Store.
+func (s *Store) Notify(ctx context.Context, _ storage.NotifyParams) (storage.NotifyResult, error) {
 	if err := s.db.RingDoorbell(ctx, outboxdb.RingDoorbellParams{Channel: channel}); err != nil {
-		return fmt.Errorf("outbox: notify: %w", err)
+		return storage.NotifyResult{}, fmt.Errorf("outbox: notify: %w", err)
 	}
-	return nil
+	return storage.NotifyResult{}, nil
 }
 
-// Reset implements outbox.Resetter.
-func (s *Store) Reset() { s.pool.Reset() }
+// Reset implements storage.Store.
+func (s *Store) Reset(context.Context, storage.ResetParams) (storage.ResetResult, error) {
+	s.pool.Reset()
+	return storage.ResetResult{}, nil
+}
 
 // handlerTx are the options of a handler's transaction. A handler that ends it and begins another one loses
 // the savepoint, and cannot commit what it did without the record of the event.
@@ -607,29 +700,40 @@ func (r *plannedRows) Err() error {
 	return r.ended
 }
 
-// fillMessage makes of m what the relay makes of a row. The four reading queries return the same columns.
-func fillMessage(m *outbox.Message, r outboxdb.ReadShardsRow) {
-	*m = outbox.Message{
-		Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
-		CreatedAt: r.CreatedAt, Attempts: r.Attempts, Begun: r.Begun, Waiting: r.Waiting,
-		Source: Service, ID: r.ID.Bytes, CausationID: r.CausationID.Bytes,
-		Position: outbox.Position{Shard: r.Shard, Seq: r.Seq, Event: r.ID.Bytes},
+// itemOf returns what the relay works on. The four reading queries return the same columns.
+func itemOf(r *outboxdb.ReadShardsRow) storage.Item {
+	i := storage.Item{
+		Message: storage.Message{
+			ID: r.ID.Bytes, Type: r.Type, Version: r.Version, Source: Service, Topic: r.Topic,
+			Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
+			CausationID: r.CausationID.Bytes, CreatedAt: r.CreatedAt,
+		},
+		Position: storage.Position{Shard: r.Shard, Seq: r.Seq, Event: r.ID.Bytes},
+		Attempts: r.Attempts, Interrupted: r.Interrupted, NotDue: r.NotDue,
 	}
-	if r.Headers != nil && json.Unmarshal(r.Headers, &m.Headers) != nil {
-		m.Headers, m.Unreadable = nil, errors.New("its headers are not a JSON object of strings")
+	if r.Headers != nil && json.Unmarshal(r.Headers, &i.Headers) != nil {
+		i.Headers = nil
+		i.Unreadable = errors.New("its headers are not a JSON object of strings")
 	}
+	return i
 }
 
-func messages[R outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow](rows []*R) []outbox.Message {
-	out := make([]outbox.Message, len(rows))
+// readRow is a row of any of the reading queries.
+type readRow interface {
+	outboxdb.ReadShardsRow | outboxdb.ReadLargeRow | outboxdb.ReadDueRow | outboxdb.ReadKeysRow
+}
+
+func items[R readRow](rows []*R) []storage.Item {
+	out := make([]storage.Item, len(rows))
 	for i, r := range rows {
-		fillMessage(&out[i], outboxdb.ReadShardsRow(*r))
+		row := outboxdb.ReadShardsRow(*r)
+		out[i] = itemOf(&row)
 	}
 	return out
 }
 
 // ownedColumns returns slices that are not nil, since nil is NULL in SQL.
-func ownedColumns(owned []outbox.Ownership) (shards []int32, fences []int64) {
+func ownedColumns(owned []storage.Ownership) (shards []int32, fences []int64) {
 	shards, fences = make([]int32, 0, len(owned)), make([]int64, 0, len(owned))
 	for _, o := range owned {
 		shards = append(shards, o.Shard)
@@ -638,8 +742,8 @@ func ownedColumns(owned []outbox.Ownership) (shards []int32, fences []int64) {
 	return shards, fences
 }
 
-// eventColumns returns which events are settled. The ids are nil, which is NULL, if one is not known.
-func eventColumns(at []outbox.Position) (seqs []int64, ids []pgtype.UUID) {
+// eventColumns returns which events are settled. The ids are nil, which is NULL, if one is unknown.
+func eventColumns(at []storage.Position) (seqs []int64, ids []pgtype.UUID) {
 	seqs, ids = make([]int64, len(at)), make([]pgtype.UUID, len(at))
 	known := true
 	for i, p := range at {
@@ -652,11 +756,11 @@ func eventColumns(at []outbox.Position) (seqs []int64, ids []pgtype.UUID) {
 	return seqs, ids
 }
 
-func readColumns(reads []outbox.ShardRead) (shards []int32, afters []int64, limits []int32) {
+func readColumns(reads []storage.ShardRead) (shards []int32, afters []int64, limits []int32) {
 	for _, r := range reads {
 		shards = append(shards, r.Shard)
 		afters = append(afters, r.After)
-		limits = append(limits, int32(r.Limit))
+		limits = append(limits, limit(r.Limit))
 	}
 	return shards, afters, limits
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // The runtime that this code needs. Where it does not compile, the module github.com/outboxgen/outboxgen is
@@ -28,4 +29,4 @@ const (
 )
 
 // doorbell is rung by every enqueue in this process.
-var doorbell outbox.Doorbell
+var doorbell storage.Doorbell

@@ -1,13 +1,14 @@
-package outbox
+package ledger
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 	"pgregory.net/rapid"
 )
 
@@ -17,7 +18,7 @@ const (
 )
 
 type modelRow struct {
-	Message
+	storage.Item
 	xid       uint64
 	committed bool
 	tried     bool // it has a time for its next attempt
@@ -27,9 +28,9 @@ type modelRow struct {
 // state is what a message does not show of itself.
 func (r *modelRow) state() any {
 	return struct {
-		shard, attempts              int32
-		begun, committed, tried, due bool
-	}{r.Shard, r.Attempts, r.Begun, r.committed, r.tried, r.due}
+		shard, attempts                    int32
+		interrupted, committed, tried, due bool
+	}{r.Shard, r.Attempts, r.Interrupted, r.committed, r.tried, r.due}
 }
 
 type model struct {
@@ -41,14 +42,16 @@ type model struct {
 	open  map[uint64]string // transaction → the key it has locked
 	rows  []*modelRow       // by seq
 	fence int64
+	batch int // events of one attempt at most
 	// unlocked says that transactions take no locks.
 	unlocked bool
 	// The relay.
-	ledger  *ledger
-	now     time.Time
-	script  []func() // what the reader does next
-	with    []*event // workers have
-	settles []*event // taken to be settled, and not yet recorded
+	ledger    *Ledger
+	now       time.Time
+	script    []func()   // what the reader does next
+	with      []*Attempt // workers have
+	settles   []*Event   // taken to be settled, and not yet recorded
+	watermark any        // the state of the last answer
 	// What came of it.
 	order     map[string][]int64 // each key's committed seqs, in the order of commit
 	published map[int64]int
@@ -61,7 +64,8 @@ type model struct {
 
 func newModel(t *rapid.T) *model {
 	m := &model{
-		t: t, open: map[uint64]string{}, now: time.Unix(1, 0), xid: 10,
+		batch: rapid.SampledFrom([]int{1, 3}).Draw(t, "batch"),
+		t:     t, open: map[uint64]string{}, now: time.Unix(1, 0), xid: 10,
 		order: map[string][]int64{}, published: map[int64]int{}, settled: map[int64]bool{}, dead: map[int64]bool{},
 		crashed: map[int64]bool{}, graves: map[int64]string{},
 	}
@@ -71,15 +75,15 @@ func newModel(t *rapid.T) *model {
 
 // fresh starts a relay that knows nothing.
 func (m *model) fresh(suspect bool) {
-	m.ledger, m.script, m.with, m.settles = newLedger(Config{
-		MaxAttempts: modelMaxAttempts, MaxInFlight: 64, MaxInFlightBytes: 1 << 20, Concurrency: 4,
-		Logger: slog.New(slog.DiscardHandler),
-	}.withDefaults()), nil, nil, nil
+	m.ledger, m.script, m.with, m.settles = New(Config{
+		MaxAttempts: modelMaxAttempts, MaxEvents: 64, MaxBytes: 1 << 20, Workers: 4,
+		MinRetryDelay: time.Second, MaxRetryDelay: time.Minute, BatchSize: m.batch,
+	}), nil, nil, nil
 	m.ledger.rechecked, m.ledger.rewound = m.now, m.now
-	m.answered = map[string]time.Time{}
+	m.answered, m.watermark = map[string]time.Time{}, nil
 	m.fence++
 	for i := range modelShards {
-		m.ledger.own([]Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
+		m.ledger.Own([]storage.Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
 	}
 }
 
@@ -104,9 +108,10 @@ func (m *model) insert(xid uint64) {
 	}
 	topic := []string{"even", "odd"}[m.seq%2] // a key may have events of several
 	m.rows = append(m.rows, &modelRow{
-		Message: Message{Type: "x", Version: 1, Key: key, Topic: topic, Position: Position{
-			Shard: shard, Seq: m.seq,
-		}}, xid: xid,
+		Item: storage.Item{
+			Message:  storage.Message{Type: "x", Version: 1, Key: key, Topic: topic},
+			Position: storage.Position{Shard: shard, Seq: m.seq},
+		}, xid: xid,
 	})
 }
 
@@ -150,28 +155,35 @@ func (m *model) commit(xid uint64, commit bool) {
 }
 
 // visible returns copies of what a read would return.
-func (m *model) visible(filter func(*modelRow) bool) (out []Message) {
+func (m *model) visible(filter func(*modelRow) bool) (out []storage.Item) {
 	for _, r := range m.rows {
 		if r.committed && filter(r) {
-			c := r.Message
-			c.Waiting = r.tried && !r.due
+			c := r.Item
+			c.NotDue = r.tried && !r.due
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// snapshot is as PostgreSQL's: Xmax is the highest transaction that has ended plus one, so that others above it may be at work.
-func (m *model) snapshot() Snapshot {
-	s := Snapshot{Xmin: m.ended + 1, Xmax: m.ended + 1}
+// Snapshot is as PostgreSQL's: Xmax is the highest transaction that has ended plus one, so that
+// others above it may be at work.
+func (m *model) Snapshot(context.Context) (xid.Snapshot, error) {
+	s := xid.Snapshot{Xmax: m.ended + 1}
 	for xid := range m.open {
 		if xid <= m.ended {
 			s.InProgress = append(s.InProgress, xid)
 		}
-		s.Xmin = min(s.Xmin, xid)
 	}
 	slices.Sort(s.InProgress)
-	return s
+	return s, nil
+}
+
+// Mark takes a transaction id, as PostgreSQL's does.
+func (m *model) Mark(context.Context) (xid.Mark, error) {
+	m.xid++
+	m.ended = m.xid
+	return xid.Mark{Seq: m.seq, Xid: m.xid}, nil
 }
 
 // step does the next piece of what session.cycle does, so that anything can happen between two pieces.
@@ -187,20 +199,20 @@ func (m *model) step() {
 func (m *model) then(f func()) { m.script = append([]func(){f}, m.script...) }
 
 func (m *model) readNew() {
-	p, ok := m.ledger.plan(m.now)
+	p, ok := m.ledger.Plan(m.now)
 	if !ok {
 		m.script = nil
 		return
 	}
-	for i := range p.reads {
-		p.reads[i].Limit = min(p.reads[i].Limit, 3)
+	for i := range p.Reads {
+		p.Reads[i].Limit = min(p.Reads[i].Limit, 3)
 	}
 	m.then(func() { // the read takes its snapshot later than the plan was made
-		var rows []Message
-		for _, read := range p.reads {
+		var rows []storage.Item
+		for _, read := range p.Reads {
 			n := 0
 			rows = append(rows, m.visible(func(r *modelRow) bool {
-				if r.Shard != read.Shard || r.Seq <= read.After || slices.Contains(p.known, r.Seq) || n == read.Limit {
+				if r.Shard != read.Shard || r.Seq <= read.After || slices.Contains(p.Known, r.Seq) || n == read.Limit {
 					return false
 				}
 				n++
@@ -211,44 +223,45 @@ func (m *model) readNew() {
 	})
 }
 
-func (m *model) watch(p plan, rows []Message) {
-	if !m.ledger.watching() {
+// watch asks for the watermark. The relay hears the answer later.
+func (m *model) watch(p Plan, rows []storage.Item) {
+	seen, wanted := m.ledger.WatermarkWanted(rows)
+	if !wanted {
 		m.accept(p, rows)
 		return
 	}
-	snapshot := m.snapshot()
+	answer, err := xid.WatermarkAt(context.Background(), m,
+		storage.WatermarkParams{Seen: seen, State: m.watermark}, m.now)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.watermark = answer.State
 	m.then(func() {
-		if !m.ledger.observe(snapshot, m.now) {
+		m.ledger.SetWatermark(answer)
+		if !answer.Late {
 			m.accept(p, rows)
 		}
 	})
 }
 
-func (m *model) accept(p plan, rows []Message) {
-	charged := m.charge(rows, false)
-	m.ledger.accept(p, rows, charged)
-	if m.ledger.markWanted(m.now) {
-		m.xid++
-		m.ended = m.xid
-		mark := Mark{Seq: m.seq, Xid: m.xid}
-		m.then(func() { m.ledger.setMark(mark, m.now) })
-	}
+func (m *model) accept(p Plan, rows []storage.Item) {
+	m.ledger.Accept(p, rows, m.charge(rows, false))
 }
 
 // charge counts attempts in the rows read and in the database.
-func (m *model) charge(rows []Message, resumed bool) map[int64]bool {
+func (m *model) charge(rows []storage.Item, resumed bool) map[int64]bool {
 	charged := map[int64]bool{}
-	for _, s := range m.ledger.suspects(rows, resumed) {
+	for _, s := range m.ledger.Suspects(rows, resumed) {
 		m.begun(s)
 		charged[s.Seq] = true
 	}
 	return charged
 }
 
-func (m *model) begun(s *Message) {
+func (m *model) begun(s *storage.Item) {
 	s.Attempts++
 	if r := m.row(s.Seq); r != nil {
-		r.Attempts, r.Begun, r.tried, r.due = s.Attempts, true, true, false
+		r.Attempts, r.Interrupted, r.tried, r.due = s.Attempts, true, true, false
 	}
 }
 
@@ -262,33 +275,33 @@ func (m *model) row(seq int64) *modelRow {
 }
 
 func (m *model) readDue() {
-	p, ok := m.ledger.plan(m.now)
+	p, ok := m.ledger.Plan(m.now)
 	if !ok {
 		return
 	}
-	known := m.ledger.knownDue(m.now)
+	known := m.ledger.KnownDue(m.now)
 	m.then(func() {
 		rows := m.visible(func(r *modelRow) bool {
-			for _, read := range p.due {
+			for _, read := range p.Due {
 				if r.Shard == read.Shard && r.Seq <= read.After {
 					return r.tried && r.due && !slices.Contains(known, r.Seq)
 				}
 			}
 			return false
 		})
-		m.then(func() { m.ledger.acceptDue(p, rows, m.charge(rows, false)) })
+		m.then(func() { m.ledger.AcceptDue(p, rows, m.charge(rows, false)) })
 	})
 }
 
 func (m *model) readResumed() {
-	m.ledger.recheckHeads(m.now)
-	lanes, reads := m.ledger.resumable()
-	for i := range reads {
-		reads[i].Limit = min(reads[i].Limit, 2)
+	m.ledger.RecheckHeads(m.now)
+	resumed := m.ledger.Resumable()
+	for i := range resumed.Keys {
+		resumed.Keys[i].Limit = min(resumed.Keys[i].Limit, 2)
 	}
 	m.then(func() {
-		var rows []Message
-		for _, read := range reads {
+		var rows []storage.Item
+		for _, read := range resumed.Keys {
 			n := 0
 			rows = append(rows, m.visible(func(r *modelRow) bool {
 				if r.Key != read.Key || r.Seq < read.From || r.Seq > read.To || n == read.Limit {
@@ -298,52 +311,64 @@ func (m *model) readResumed() {
 				return true
 			})...)
 		}
-		m.then(func() { m.ledger.acceptResumed(lanes, reads, rows, m.charge(rows, true), m.now) })
+		m.then(func() { m.ledger.AcceptResumed(resumed, rows, m.charge(rows, true), m.now) })
 	})
 }
 
 func (m *model) take(t *rapid.T) {
 	m.ledger.mu.Lock()
-	e := m.ledger.next(m.now)
+	a := m.ledger.begin(m.now)
 	m.ledger.mu.Unlock()
-	if e == nil {
+	if a == nil {
 		t.Skip("nothing to take")
 	}
-	if e.lone && !e.charged {
-		m.begun(e.Message)
-		e.charged = true
+	if a.Charge {
+		m.begun(a.Events[0].Item)
+		a.Charged()
 	}
-	m.checkShare(t, e)
-	for _, other := range m.with {
-		if other.Key == e.Key && e.Key != "" {
-			t.Fatalf("two events of key %s are with workers: %d and %d", e.Key, other.Seq, e.Seq)
+	m.checkShare(t, a)
+	keys := map[string]int64{}
+	for _, other := range append(m.with, a) {
+		for _, e := range other.Events {
+			if keys[e.Key] != 0 && e.Key != "" {
+				t.Fatalf("two events of key %s are with workers: %d and %d", e.Key, keys[e.Key], e.Seq)
+			}
+			keys[e.Key] = e.Seq
 		}
 	}
-	m.with = append(m.with, e)
+	m.with = append(m.with, a)
 }
 
 // checkShare fails if an attempt has begun at a topic that holds its share and does not answer, or
-// that is being tried by another one.
-func (m *model) checkShare(t *rapid.T, e *event) {
-	topic, others, probes := m.ledger.topics[e.Topic], 0, 0
+// that is being tried by another one, or if a batch is not of one topic that answers.
+func (m *model) checkShare(t *rapid.T, a *Attempt) {
+	others, probes := 0, 0
 	for _, other := range m.with {
-		if other.Topic == e.Topic {
+		if other.topic == a.topic {
 			others++
 			if other.probe {
 				probes++
 			}
 		}
 	}
-	mute := m.answered[e.Topic].IsZero() || m.now.Sub(m.answered[e.Topic]) > time.Hour
-	if mute && others >= m.ledger.share && !e.probe {
-		t.Fatalf("%d attempts are under way at topic %s, which does not answer, and event %d "+
-			"is tried", others, e.Topic, e.Seq)
+	for _, e := range a.Events {
+		if e.Topic != a.topic.name {
+			t.Fatalf("event %d of topic %s is tried with those of %s", e.Seq, e.Topic, a.topic.name)
+		}
+		if len(a.Events) > 1 && (a.probe || e.Interrupted) {
+			t.Fatalf("event %d is not tried alone", e.Seq)
+		}
 	}
-	if topic.isOpen() && (!e.probe || m.now.Before(topic.until)) {
-		t.Fatalf("event %d of topic %s is tried although its breaker is open", e.Seq, e.Topic)
+	mute := m.answered[a.topic.name].IsZero() || m.now.Sub(m.answered[a.topic.name]) > time.Hour
+	if mute && others >= m.ledger.share && !a.probe {
+		t.Fatalf("%d attempts are under way at topic %s, which does not answer, and another one "+
+			"begins", others, a.topic.name)
 	}
-	if e.probe && probes > 0 {
-		t.Fatalf("two events try whether topic %s is back", e.Topic)
+	if a.topic.isOpen() && (!a.probe || m.now.Before(a.topic.until)) {
+		t.Fatalf("topic %s is tried although its breaker is open", a.topic.name)
+	}
+	if a.probe && probes > 0 {
+		t.Fatalf("two events try whether topic %s is back", a.topic.name)
 	}
 }
 
@@ -352,35 +377,34 @@ func (m *model) finish(t *rapid.T) {
 		t.Skip("no worker")
 	}
 	i := rapid.IntRange(0, len(m.with)-1).Draw(t, "worker")
-	e := m.with[i]
+	a := m.with[i]
 	m.with = slices.Delete(m.with, i, i+1)
-	switch rapid.SampledFrom([]string{"ok", "ok", "ok", "refused", "permanent", "unreachable", "timeout"}).Draw(t, "result") {
-	case "ok":
-		m.wasPublished(t, e)
-		m.report(e, nil)
-	case "refused":
-		m.report(e, errors.New("refused"))
-	case "permanent":
-		m.report(e, Permanent(errors.New("never")))
-	case "unreachable":
-		m.report(e, Unreachable(errors.New("gone")))
-	default:
-		m.report(e, context.DeadlineExceeded)
+	outcomes := make([]Outcome, len(a.Events))
+	for i := range outcomes {
+		outcomes[i] = Outcome{Result: rapid.SampledFrom([]Result{
+			Acknowledged, Acknowledged, Acknowledged, Refused, Impossible, Unreachable, Silent, NotTried,
+		}).Draw(t, "result"), Err: errors.New("drawn")}
 	}
+	m.report(t, a, outcomes)
 }
 
-func (m *model) report(e *event, err error) {
-	if !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
-		m.answered[e.Topic] = m.now
+func (m *model) report(t *rapid.T, a *Attempt, outcomes []Outcome) {
+	for i, e := range a.Events {
+		if outcomes[i].Result == Acknowledged {
+			m.wasPublished(t, e)
+		}
+		if outcomes[i].Result.answered() {
+			m.answered[e.Topic] = m.now
+		}
 	}
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
-	m.ledger.finish(e, err, m.now)
+	m.ledger.finish(a, outcomes, m.now)
 }
 
-func (m *model) wasPublished(t *rapid.T, e *event) {
+func (m *model) wasPublished(t *rapid.T, e *Event) {
 	for _, d := range m.ledger.done { // a key goes on before its dead letter is recorded
-		m.dead[d.Seq] = m.dead[d.Seq] || d.verdict == dead
+		m.dead[d.Seq] = m.dead[d.Seq] || d.Verdict == Dead
 	}
 	m.published[e.Seq]++
 	if m.settled[e.Seq] || m.published[e.Seq] > 1 && !m.crashed[e.Seq] {
@@ -410,24 +434,24 @@ func (m *model) settle(t *rapid.T) {
 	if len(m.settles) > 0 {
 		t.Skip("under way")
 	}
-	m.settles = m.ledger.unsettled()
+	m.settles = m.ledger.Unsettled()
 	for _, e := range m.settles { // the statement is executed
 		r := m.row(e.Seq)
 		if r == nil { // an operator was faster
 			continue
 		}
-		switch e.verdict {
-		case published:
+		switch e.Verdict {
+		case Published:
 			m.settled[e.Seq] = true
 			m.remove(e.Seq)
-		case dead:
+		case Dead:
 			m.dead[e.Seq] = true
 			m.graves[e.Seq] = e.Key
 			m.remove(e.Seq)
-		case retry:
-			r.Attempts, r.Begun, r.tried, r.due = e.Attempts, false, true, false
-		case untried:
-			r.Attempts, r.Begun, r.tried, r.due = e.spent()-1, e.Begun, true, true
+		case Retried:
+			r.Attempts, r.Interrupted, r.tried, r.due = e.Attempts, false, true, false
+		case Untried:
+			r.Attempts, r.Interrupted, r.tried, r.due = e.Spent()-1, e.Interrupted, true, true
 		}
 	}
 }
@@ -438,9 +462,9 @@ func (m *model) remove(seq int64) {
 
 // record is the end of a settle: the ledger hears of it.
 func (m *model) record(*rapid.T) {
-	m.ledger.settled(m.settles)
+	m.ledger.Settled(m.settles)
 	m.settles = nil
-	m.ledger.disown(m.ledger.released())
+	m.ledger.Disown(m.ledger.Released())
 	m.ownAgain()
 }
 
@@ -448,7 +472,7 @@ func (m *model) ownAgain() {
 	for i := range int32(modelShards) {
 		if m.ledger.shards[i] == nil {
 			m.fence++
-			m.ledger.own([]Ownership{{Shard: i, Fence: m.fence}}, 0, 0)
+			m.ledger.Own([]storage.Ownership{{Shard: i, Fence: m.fence}}, 0, 0)
 		}
 	}
 }
@@ -500,7 +524,7 @@ func (m *model) operatorResets(t *rapid.T) {
 	if !r.committed || m.ledger.shards[r.Shard].flight[r.Seq] != nil || len(m.script) > 0 {
 		t.Skip("the relay is at it")
 	}
-	r.Attempts, r.Begun, r.tried, r.due = 0, false, false, false
+	r.Attempts, r.Interrupted, r.tried, r.due = 0, false, false, false
 	if r.Key == "" && rapid.Bool().Draw(t, "moved") {
 		r.Shard = (r.Shard + 1) % modelShards
 	}
@@ -523,7 +547,7 @@ func (m *model) giveBack(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
 		t.Skip("rarely")
 	}
-	m.ledger.giveBack(1)
+	m.ledger.GiveBack(1)
 }
 
 func (m *model) crash(t *rapid.T) {
@@ -535,10 +559,12 @@ func (m *model) crash(t *rapid.T) {
 			m.crashed[seq] = true
 		}
 	}
-	for _, e := range m.with {
-		if rapid.Bool().Draw(t, "published all the same") {
-			m.wasPublished(t, e)
-			m.crashed[e.Seq] = true
+	for _, a := range m.with {
+		for _, e := range a.Events {
+			if rapid.Bool().Draw(t, "published all the same") {
+				m.wasPublished(t, e)
+				m.crashed[e.Seq] = true
+			}
 		}
 	}
 	m.fresh(rapid.Bool().Draw(t, "suspect"))
@@ -568,7 +594,7 @@ func (m *model) finishEverything(t *rapid.T) {
 		s := m.ledger.shards[r.Shard]
 		t.Errorf("event %d of key %q is never settled (published %d times): %#v, floor %d, top "+
 			"%d, leaving %v, lane %+v, flight %+v, resume %v",
-			r.Seq, r.Key, m.published[r.Seq], r.state(), s.floor, s.top, s.leaving, s.lanes[r.Key],
+			r.Seq, r.Key, m.published[r.Seq], r.state(), s.readFrom, s.top, s.leaving, s.lanes[r.Key],
 			s.flight, len(m.ledger.resume))
 	}
 	for _, seqs := range m.order {

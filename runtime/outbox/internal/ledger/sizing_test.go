@@ -1,42 +1,44 @@
-package outbox
+package ledger
 
 import (
 	"errors"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 var errTooLarge = errors.New("too large")
 
 // TestSizesComeBackAfterSuccess has requests fail, and then succeed for long.
 func TestSizesComeBackAfterSuccess(t *testing.T) {
-	var z sizing
+	var z Sizing
 	for range 2 * maxHalvings {
-		z.ended(errTooLarge)
+		z.Ended(errTooLarge)
 	}
-	if n := z.share(1 << 12); n != 1 {
+	if n := z.Share(1 << 12); n != 1 {
 		t.Fatalf("after %d failures: got %d events, want 1", 2*maxHalvings, n)
 	}
-	for n := 1; z.share(1<<12) < 1<<12; n++ {
-		z.ended(nil)
+	for n := 1; z.Share(1<<12) < 1<<12; n++ {
+		z.Ended(nil)
 		if n > maxHalvings*growthSuccesses {
-			t.Fatalf("after %d successes: got %d events", n, z.share(1<<12))
+			t.Fatalf("after %d successes: got %d events", n, z.Share(1<<12))
 		}
 	}
 }
 
 // TestSizesGrowMoreAndMoreSeldomWhenTheyFail has requests of more than 10 events fail for ever.
 func TestSizesGrowMoreAndMoreSeldomWhenTheyFail(t *testing.T) {
-	var z sizing
+	var z Sizing
 	failures := 0
 	for range 100_000 {
 		var err error
-		if z.share(1000) > 10 {
+		if z.Share(1000) > 10 {
 			err = errTooLarge
 			failures++
 		}
-		z.ended(err)
+		z.Ended(err)
 	}
 	if failures > 200 {
 		t.Errorf("%d of 100,000 requests failed for their size", failures)
@@ -51,22 +53,22 @@ func TestEveryShardHasItsTurn(t *testing.T) {
 		limit := rapid.IntRange(1, 300).Draw(t, "limit")
 		most := rapid.IntRange(1, 400).Draw(t, "most")
 		broken := rapid.IntRange(-1, shards-1).Draw(t, "broken")
-		var z sizing
+		var z Sizing
 		asked := make([]int, shards)
 		for n := range 40 * (shards + maxHalvings) {
-			p := plan{bytes: 1 << 20}
+			p := Plan{Bytes: 1 << 20}
 			for i := range shards {
-				p.shards = append(p.shards, &shard{Ownership: Ownership{Shard: int32(i)}})
-				p.reads = append(p.reads, ShardRead{Shard: int32(i), Limit: limit})
-				p.due = append(p.due, ShardRead{Shard: int32(i), Limit: idleLimit})
+				p.shards = append(p.shards, &shard{Ownership: storage.Ownership{Shard: int32(i)}})
+				p.Reads = append(p.Reads, storage.ShardRead{Shard: int32(i), Limit: limit})
+				p.Due = append(p.Due, storage.ShardRead{Shard: int32(i), Limit: idleLimit})
 			}
-			p.shrink(&z)
-			if len(p.reads) == 0 || len(p.reads) != len(p.shards) || len(p.due) != len(p.shards) {
-				t.Fatalf("%d shards, %d reads, %d due", len(p.shards), len(p.reads), len(p.due))
+			p = z.Plan(p)
+			if len(p.Reads) == 0 || len(p.Reads) != len(p.shards) || len(p.Due) != len(p.shards) {
+				t.Fatalf("%d shards, %d reads, %d due", len(p.shards), len(p.Reads), len(p.Due))
 			}
 			var err error
 			total := 0
-			for i, r := range p.reads {
+			for i, r := range p.Reads {
 				if r.Limit < 1 || p.shards[i].Shard != r.Shard {
 					t.Fatalf("got %+v for shard %d", r, p.shards[i].Shard)
 				}
@@ -75,12 +77,12 @@ func TestEveryShardHasItsTurn(t *testing.T) {
 					err = errTooLarge
 				}
 			}
-			for _, r := range p.reads {
+			for _, r := range p.Reads {
 				if err == nil && n > 20*maxHalvings {
 					asked[r.Shard]++
 				}
 			}
-			z.ended(err)
+			z.Ended(err)
 		}
 		for i, n := range asked {
 			if n == 0 && i != broken {
@@ -94,21 +96,21 @@ func TestEveryShardHasItsTurn(t *testing.T) {
 func TestEveryKeyHasItsTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.IntRange(1, resumeKeys).Draw(t, "keys")
-		var z sizing
+		var z Sizing
 		asked := map[int32]int{}
 		for range maxHalvings + 2*keys {
-			lanes, reads := make([]*lane, keys), make([]KeyRead, keys)
-			for i := range reads {
-				reads[i] = KeyRead{Shard: int32(i), Limit: resumeLimit}
+			r := Resumption{Keys: make([]storage.KeyRead, keys), lanes: make([]*lane, keys)}
+			for i := range r.Keys {
+				r.Keys[i] = storage.KeyRead{Shard: int32(i), Limit: resumeLimit}
 			}
-			lanes, reads = shrinkKeys(&z, lanes, reads)
-			if len(lanes) != len(reads) || len(reads) == 0 {
-				t.Fatalf("%d lanes, %d reads", len(lanes), len(reads))
+			r = z.Resumption(r)
+			if len(r.lanes) != len(r.Keys) || len(r.Keys) == 0 {
+				t.Fatalf("%d lanes, %d reads", len(r.lanes), len(r.Keys))
 			}
-			for _, r := range reads {
-				asked[r.Shard]++
+			for _, key := range r.Keys {
+				asked[key.Shard]++
 			}
-			z.ended(errTooLarge)
+			z.Ended(errTooLarge)
 		}
 		for i := range keys {
 			if asked[int32(i)] < 2 {

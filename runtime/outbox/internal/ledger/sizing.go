@@ -1,9 +1,9 @@
-package outbox
+package ledger
 
-// sizing makes requests smaller that fail for their size: a statement_timeout or a slow line lets a
+// Sizing makes requests smaller that fail for their size: a statement_timeout or a slow line lets a
 // large one never through. Each failure halves them, and they grow again after a number of
 // successes: the larger a number, the more often growing has ended in a failure.
-type sizing struct {
+type Sizing struct {
 	halvings  int
 	successes int  // in a row, at this size
 	grown     bool // to this size
@@ -17,8 +17,8 @@ const (
 	maxGrowthsFailed = 6 // about a thousand successes
 )
 
-// ended notes how a request ended.
-func (z *sizing) ended(err error) {
+// Ended notes how a request ended.
+func (z *Sizing) Ended(err error) {
 	z.requests++
 	if err != nil {
 		if z.grown {
@@ -39,21 +39,20 @@ func (z *sizing) ended(err error) {
 	}
 }
 
-// share returns what is left of n, at least one.
-func (z *sizing) share(n int) int { return max(1, n>>z.halvings) }
+// Share returns what is left of n, at least one.
+func (z *Sizing) Share(n int) int { return max(1, n>>z.halvings) }
 
-// shrink makes a plan smaller: first in events and bytes of each shard, then also in shards, in
-// turn.
-func (p *plan) shrink(z *sizing) {
+// Plan makes a plan smaller: first in events and bytes of each shard, then also in shards, in turn.
+func (z *Sizing) Plan(p Plan) Plan {
 	if z.halvings == 0 {
-		return
+		return p
 	}
-	p.bytes = z.share(p.bytes)
+	p.Bytes = z.Share(p.Bytes)
 	largest := 0
-	for i := range p.reads {
-		largest = max(largest, p.reads[i].Limit)
-		p.reads[i].Limit = z.share(p.reads[i].Limit)
-		p.due[i].Limit = z.share(p.due[i].Limit)
+	for i := range p.Reads {
+		largest = max(largest, p.Reads[i].Limit)
+		p.Reads[i].Limit = z.Share(p.Reads[i].Limit)
+		p.Due[i].Limit = z.Share(p.Due[i].Limit)
 	}
 	halvings := 0
 	for largest>>halvings > 1 {
@@ -61,27 +60,28 @@ func (p *plan) shrink(z *sizing) {
 	}
 	if over := z.halvings - halvings; over > 0 {
 		from, to := z.turn(len(p.shards), len(p.shards)>>over)
-		p.shards, p.reads, p.due = p.shards[from:to], p.reads[from:to], p.due[from:to]
+		p.shards, p.Reads, p.Due = p.shards[from:to], p.Reads[from:to], p.Due[from:to]
 	}
+	return p
+}
+
+// Resumption makes a read of keys smaller; the others' turn comes later.
+func (z *Sizing) Resumption(r Resumption) Resumption {
+	if z.halvings == 0 || len(r.Keys) == 0 {
+		return r
+	}
+	from, to := z.turn(len(r.Keys), z.Share(len(r.Keys)))
+	r.lanes, r.Keys = r.lanes[from:to], r.Keys[from:to]
+	for i := range r.Keys {
+		r.Keys[i].Limit = z.Share(r.Keys[i].Limit)
+	}
+	return r
 }
 
 // turn returns whose turn it is of total, up to n of them and at least one. One request after the
 // other, it is everybody's turn.
-func (z *sizing) turn(total, n int) (from, to int) {
+func (z *Sizing) turn(total, n int) (from, to int) {
 	n = max(1, n)
 	from = z.requests * n % total
 	return from, min(from+n, total)
-}
-
-// shrinkKeys makes a read of keys smaller; the others' turn comes later.
-func shrinkKeys(z *sizing, lanes []*lane, reads []KeyRead) ([]*lane, []KeyRead) {
-	if z.halvings == 0 || len(reads) == 0 {
-		return lanes, reads
-	}
-	from, to := z.turn(len(reads), z.share(len(reads)))
-	lanes, reads = lanes[from:to], reads[from:to]
-	for i := range reads {
-		reads[i].Limit = z.share(reads[i].Limit)
-	}
-	return lanes, reads
 }

@@ -1,4 +1,4 @@
-package outbox
+package ledger
 
 import "time"
 
@@ -13,7 +13,7 @@ const (
 // alone because of its topic, or because its key was held while many others were. And it does so
 // once in a while in any case, for what somebody else has changed. The more events are left alone
 // again, the rarer it becomes.
-func (l *ledger) lookAgain(now time.Time) {
+func (l *Ledger) lookAgain(now time.Time) {
 	l.lookForProbes(now)
 	if l.tooManyByKey() {
 		l.want(now)
@@ -26,11 +26,11 @@ func (l *ledger) lookAgain(now time.Time) {
 	if now.Sub(l.rewound) >= pause {
 		l.rewind(now)
 	}
-	l.tell()
+	l.report()
 }
 
 // want has the shards read again from their beginning, soon.
-func (l *ledger) want(now time.Time) {
+func (l *Ledger) want(now time.Time) {
 	if !l.wanted {
 		l.wanted = true
 		l.wakeLater(max(0, l.rewound.Add(rewindPause).Sub(now)))
@@ -40,7 +40,7 @@ func (l *ledger) want(now time.Time) {
 
 // rewind has the shards read again from their beginning. Keys that may go on are held no longer,
 // since what was skipped of them is read in order with everything else.
-func (l *ledger) rewind(now time.Time) {
+func (l *Ledger) rewind(now time.Time) {
 	l.wanted, l.acked, l.rewound, l.vain, l.byKey = false, false, now, 0, 0
 	l.resume, l.rechecks = nil, nil
 	for name, t := range l.topics {
@@ -50,7 +50,7 @@ func (l *ledger) rewind(now time.Time) {
 		}
 	}
 	for _, s := range l.shards {
-		s.floor = 0
+		s.readFrom = 0
 		clear(s.skipped)
 		for _, lane := range s.lanes {
 			l.rewindLane(lane)
@@ -58,7 +58,7 @@ func (l *ledger) rewind(now time.Time) {
 	}
 }
 
-func (l *ledger) rewindLane(lane *lane) {
+func (l *Ledger) rewindLane(lane *lane) {
 	lane.parked, lane.resuming, lane.recheck = false, false, false
 	if len(lane.queue) > 0 && lane.queue[0].Seq == lane.head { // it is about to be tried again
 		lane.head = 0

@@ -1,0 +1,94 @@
+package golang
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/outboxgen/outboxgen/gen/sql"
+	"github.com/outboxgen/outboxgen/templates"
+)
+
+// engineFiles returns what is the same for every catalogue of a database engine but for a few words: a
+// file NAME.gen.go of each NAME.go.tmpl among the engine's templates.
+func (g *generator) engineFiles() ([]File, error) {
+	all, err := template.New("").Option("missingkey=error").
+		ParseFS(templates.FS, g.catalogue.Database.Engine+"/*.go.tmpl")
+	if err != nil {
+		return nil, fmt.Errorf("golang: %w", err)
+	}
+	var files []File
+	for _, name := range []string{"outbox", "store"} {
+		f := File{Path: g.path(name + ".gen.go")}
+		var out bytes.Buffer
+		err := all.ExecuteTemplate(&out, name+".go.tmpl", g.holes())
+		if err == nil {
+			f.Content, err = splitImports(out.Bytes())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("golang: %s: %w", f.Path, err)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// holes are what the engine's templates say of a catalogue.
+type holes struct {
+	PackageDoc   string // a comment
+	Package      string // the package's name
+	Outboxdb     string // the import path of what sqlc makes of the queries
+	Service      string
+	Shards       int
+	RetentionDoc string // a comment
+	Retention    string // an expression
+	Channel      string // of NOTIFY
+	Settle       string // the query that settles what was published
+}
+
+func (g *generator) holes() holes {
+	c := g.catalogue
+	h := holes{
+		PackageDoc: commentText("",
+			"Package "+c.Go.Package+" holds the events of "+oneLine(c.Service)+".",
+			"Its enqueue functions make an event part of a transaction. Its Store serves the relay, "+
+				"which publishes what was committed, and the consumers, which apply what a broker delivers."),
+		Package:      c.Go.Package,
+		Outboxdb:     g.databasePath(),
+		Service:      c.Service,
+		Shards:       c.Relay.Shards,
+		RetentionDoc: "// Retention is how long published events stay readable.",
+		Retention:    duration(c.Relay.Retention),
+		Channel:      sql.Channel(c.Database),
+		Settle:       "MoveEventsToSent",
+	}
+	if c.Relay.Retention == 0 {
+		h.RetentionDoc = "// Retention is how long published events stay readable: not at all."
+		h.Settle = "DeleteEvents"
+	}
+	return h
+}
+
+// duration returns a duration as an expression, in the largest unit of which it is a whole number:
+//
+//	72 * time.Hour
+func duration(d time.Duration) string {
+	if d == 0 {
+		return "time.Duration(0)"
+	}
+	units := []struct {
+		name string
+		size time.Duration
+	}{
+		{"Hour", time.Hour}, {"Minute", time.Minute}, {"Second", time.Second},
+		{"Millisecond", time.Millisecond}, {"Microsecond", time.Microsecond},
+		{"Nanosecond", time.Nanosecond},
+	}
+	i := 0
+	for d%units[i].size != 0 {
+		i++
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%d * time.%s", d/units[i].size, units[i].name), "1 * ")
+}

@@ -1,0 +1,27 @@
+package ledger
+
+// Unsettled returns the events to settle, which are the caller's from now on.
+func (l *Ledger) Unsettled() []*Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events := l.done
+	l.done = nil
+	return events
+}
+
+// Settled takes events out of flight, of which the database knows what became.
+func (l *Ledger) Settled(events []*Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		l.forget(e)
+		if e.Verdict == Retried || e.Verdict == Untried {
+			e.lane.back--
+		}
+		if e.isolated {
+			l.isolatedOut = false
+			l.wake.Broadcast()
+		}
+	}
+	l.signal()
+}

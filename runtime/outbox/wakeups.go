@@ -1,0 +1,48 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+)
+
+// forwardInterval is how often wake-ups are passed on to other processes at most.
+const forwardInterval = 20 * time.Millisecond
+
+const notifyTimeout = 5 * time.Second
+
+// ForwardWakeups passes the rings of the store's doorbell on to the relays of other processes,
+// until ctx ends. A process that enqueues and runs no relay runs it once, so that its events are
+// published within milliseconds instead of at the relays' next poll; a relay runs it by itself.
+// Failures to notify are not reported: polling carries on.
+func ForwardWakeups(ctx context.Context, store storage.Store) {
+	rings, stop := store.Doorbell().Wait()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-rings:
+		}
+		_ = bounded(ctx, store, notifyTimeout, func(ctx context.Context) error {
+			_, err := store.Notify(ctx, storage.NotifyParams{})
+			return err
+		})
+		if !sleep(ctx, forwardInterval) {
+			return
+		}
+	}
+}
+
+// sleep waits for d and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
