@@ -7,6 +7,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/outboxgen/outboxgen/gen/catalogue"
 	"github.com/outboxgen/outboxgen/gen/sql"
 	"github.com/outboxgen/outboxgen/templates"
 )
@@ -19,11 +20,15 @@ func (g *generator) engineFiles() ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("golang: %w", err)
 	}
+	holes, err := g.holes()
+	if err != nil {
+		return nil, fmt.Errorf("golang: %w", err)
+	}
 	var files []File
 	for _, name := range []string{"outbox", "store"} {
 		f := File{Path: g.path(name + ".gen.go")}
 		var out bytes.Buffer
-		err := all.ExecuteTemplate(&out, name+".go.tmpl", g.holes())
+		err := all.ExecuteTemplate(&out, name+".go.tmpl", holes)
 		if err == nil {
 			f.Content, err = splitImports(out.Bytes())
 		}
@@ -46,9 +51,12 @@ type holes struct {
 	Retention    string // an expression
 	Channel      string // of NOTIFY
 	Settle       string // the query that settles what was published
+	Tidies       bool   // whether there are tables of published events, of today or before
+	Migrations   string // their directory
+	Features     []sql.Version
 }
 
-func (g *generator) holes() holes {
+func (g *generator) holes() (holes, error) {
 	c := g.catalogue
 	h := holes{
 		PackageDoc: commentText("",
@@ -63,12 +71,16 @@ func (g *generator) holes() holes {
 		Retention:    duration(c.Relay.Retention),
 		Channel:      sql.Channel(c.Database),
 		Settle:       "MoveEventsToSent",
+		Tidies:       c.Database.Has(catalogue.FeatureRetention),
+		Migrations:   c.Migrations.Dir,
 	}
 	if c.Relay.Retention == 0 {
 		h.RetentionDoc = "// Retention is how long published events stay readable: not at all."
 		h.Settle = "DeleteEvents"
 	}
-	return h
+	var err error
+	h.Features, err = sql.Versions(c.Database)
+	return h, err
 }
 
 // duration returns a duration as an expression, in the largest unit of which it is a whole number:

@@ -19,7 +19,7 @@ type step struct {
 	known      *lock.Migration // as it was written; nil if it was not
 	text       []byte          // the file
 	statements string          // the hash of what it does, whatever service the tables belong to
-	down       []byte          // what undoes it
+	down       []byte          // what undoes it, bare
 }
 
 // newStep renders a migration for the tool of a catalogue.
@@ -34,9 +34,11 @@ func newStep(c *catalogue.Catalogue, m sql.Migration) (*step, error) {
 		return nil, err
 	}
 	s.statements = output.Hash(bare(up))
-	if s.down, err = m.Down(c.Database, sql.Statement{}); err != nil {
+	down, err := m.Down(c.Database, sql.Statement{})
+	if err != nil {
 		return nil, err
 	}
+	s.down = trimmed(down)
 	text, err := format(m, c.Database, c.Service)
 	s.text = append([]byte(header), text...)
 	return s, err

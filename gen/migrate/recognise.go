@@ -17,6 +17,14 @@ import (
 type file struct {
 	path string
 	data []byte
+	hash string   // of the file
+	up   []string // what the hash of its statements may be
+	down []byte   // the statements that undo it, if it has any
+}
+
+func newFile(path string, data []byte) file {
+	up, down := directions(data)
+	return file{path: path, data: data, hash: output.Hash(data), up: hashes(up), down: down}
 }
 
 // read returns the SQL files of the catalogue's directory of migrations, by name, and the
@@ -42,7 +50,7 @@ func (p *planner) read() ([]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migrations: %w", err)
 		}
-		f := file{at, data}
+		f := newFile(at, data)
 		owner, same := p.owner(f)
 		if same {
 			return nil, p.shared(f, owner)
@@ -71,7 +79,7 @@ func (p *planner) readFile(at string) ([]byte, error) {
 func (p *planner) owner(f file) (catalogue string, same bool) {
 	for _, other := range p.Others {
 		for _, m := range other.Migrations {
-			if path.Base(m.File) == path.Base(f.path) || m.Hash == output.Hash(f.data) {
+			if path.Base(m.File) == path.Base(f.path) || m.Hash == f.hash {
 				return other.Catalogue, slices.ContainsFunc(p.steps, func(s *step) bool {
 					return s.isIn(f) || p.madeBy(s, f)
 				})
@@ -128,16 +136,13 @@ func (p *planner) isKnown(f file) bool {
 // isIn reports whether a file is the migration, whatever it is called, however it is commented, and
 // for whichever tool it is written: the file itself, or one with the same statements.
 func (s *step) isIn(f file) bool {
-	if output.Same(f.data, s.text) || s.known != nil && output.Hash(f.data) == s.known.Hash {
+	if output.Same(f.data, s.text) || s.known != nil && f.hash == s.known.Hash {
 		return true
 	}
-	up, down := directions(f.data)
-	if len(down) > 0 && !bytes.Equal(down, trimmed(s.down)) {
+	if len(f.down) > 0 && !bytes.Equal(f.down, s.down) {
 		return false
 	}
-	return slices.ContainsFunc(hashes(up), func(hash string) bool {
-		return hash == s.statements || s.known != nil && hash == s.known.Statements
-	})
+	return slices.Contains(f.up, s.statements) || s.known != nil && slices.Contains(f.up, s.known.Statements)
 }
 
 // looksLike reports whether a file must have been the migration before somebody edited it: it
@@ -174,7 +179,7 @@ func (p *planner) madeBy(s *step, f file) bool {
 // format is the tool that a file is written for. A file that no lock knows shows it.
 func (p *planner) format(s *step, f file) string {
 	switch {
-	case s.known != nil && s.known.Hash == output.Hash(f.data):
+	case s.known != nil && s.known.Hash == f.hash:
 		return s.known.Format
 	case bytes.Contains(f.data, []byte("-- +goose Up")):
 		return "goose"

@@ -79,12 +79,21 @@ func schema(db catalogue.Database, service string) ([]byte, error) {
 	return bytes.Join(all, []byte("\n")), nil
 }
 
-// Versions returns the version of each feature whose tables the code of a catalogue needs.
-func Versions(db catalogue.Database) (map[catalogue.Feature]int, error) {
+// Version is how far the migrations of a feature go.
+type Version struct {
+	Feature catalogue.Feature
+	Version int
+}
+
+// Versions returns what the code of a catalogue needs of a database: the newest version of each of
+// its features.
+func Versions(db catalogue.Database) ([]Version, error) {
 	migrations, err := Migrations(db)
-	versions := map[catalogue.Feature]int{}
-	for _, m := range migrations {
-		versions[m.Feature] = max(versions[m.Feature], m.Version)
+	var versions []Version
+	for i, m := range migrations {
+		if i+1 == len(migrations) || migrations[i+1].Feature != m.Feature {
+			versions = append(versions, Version{Feature: m.Feature, Version: m.Version})
+		}
 	}
 	return versions, err
 }

@@ -6,9 +6,11 @@ package sql
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"path"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -107,7 +109,11 @@ func functions(db catalogue.Database, service string, s Statement) template.Func
 		"has":       func(f catalogue.Feature) bool { return db.Has(f) },
 		"version": func(f catalogue.Feature) (int, error) {
 			versions, err := Versions(db)
-			return versions[f], err
+			at := slices.IndexFunc(versions, func(v Version) bool { return v.Feature == f })
+			if at < 0 {
+				return 0, errors.Join(err, fmt.Errorf("sql: no feature %s", f))
+			}
+			return versions[at].Version, err
 		},
 		"literal": literal,
 		"lockKey": func(name string) int64 { return lockKey(Channel(db) + "/" + name) },
