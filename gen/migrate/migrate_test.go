@@ -257,7 +257,7 @@ func TestRenamedTablesAreRefusedWhereTheyAreNamed(t *testing.T) {
 		w.generate()
 		path, _ := w.first()
 		w.catalogue.Database.Schema, w.catalogue.Database.Prefix = change.schema, change.prefix
-		d := w.wantRule(diag.TableSameName, change.would, `makes "outbox"`, "delete it and generate again")
+		d := w.wantRule(diag.TableSameName, change.would, `makes "outbox"`, "delete them and generate again")
 		if d.Pos != w.catalogue.Database.Pos {
 			t.Errorf("where neither is said: got position %+v", d.Pos)
 		}
@@ -283,7 +283,7 @@ func TestOtherTablesUnderTheSameNamesNeedAMigration(t *testing.T) {
 	older := strings.Replace(text, "xid8 ", "xid9 ", 1)
 	w.disk[path] = &fstest.MapFile{Data: []byte(older)}
 	w.known[0].Hash, w.known[0].Statements = output.Hash([]byte(older)), "other"
-	w.wantRule(diag.MigrationNeeded, "this outboxgen's tables differ")
+	w.wantRule(diag.MigrationNeeded, "makes other tables")
 }
 
 func TestAnotherCommentInTheTemplateIsNoOtherTable(t *testing.T) {

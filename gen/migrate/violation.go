@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/outboxgen/outboxgen/gen/catalogue"
 	"github.com/outboxgen/outboxgen/gen/diag"
 	"github.com/outboxgen/outboxgen/gen/lock"
 	"github.com/outboxgen/outboxgen/gen/output"
@@ -100,8 +101,18 @@ func (p *planner) renamed(at string) error {
 	case now.Prefix != p.Database.Prefix && c.PrefixPos.File != "":
 		pos = c.PrefixPos
 	}
+	old := catalogue.Database{Schema: p.Database.Schema, Prefix: p.Database.Prefix}
+	copied := ""
+	if p.Catalogue.Database.Has(catalogue.FeatureInbox) {
+		copied = fmt.Sprintf("write a migration that says %s; ",
+			sql.Copy("inbox", old, p.Catalogue.Database))
+	}
 	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s", tables(now), p.Display(at), tables(p.Database)).
-		WithHelp("take back the change to database; if no database has run %s, delete it and generate again", p.Display(at))
+		WithHelp("take back the change to database; if no database has run the migrations, delete "+
+			"them and generate again; otherwise have new tables beside the old ones: delete the "+
+			"comment on the first line of each migration, which makes it yours, and %s; generate; %s"+
+			"deploy, and keep a relay of the old release until the old outbox is empty",
+			lock.Name, copied)
 	return &Violation{Diagnostic: d}
 }
 
@@ -128,7 +139,7 @@ func (p *planner) checkService(at string) error {
 
 func (p *planner) needed(at string) error {
 	d := diag.New(diag.MigrationNeeded, diag.Pos{File: p.Display(at)},
-		"this outboxgen's tables differ from those of the migration, and it cannot write the one between them").
+		"this migration makes other tables than this outboxgen's of the same version").
 		WithHelp("use the version of outboxgen that wrote it; if no database has run the migration, delete it and generate again")
 	return &Violation{Diagnostic: d}
 }

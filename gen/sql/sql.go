@@ -79,6 +79,12 @@ func Hand(db catalogue.Database, service string) string {
 	return "UPDATE " + qualified(db, "outbox_meta") + " SET service = " + literal(service)
 }
 
+// Copy returns the statement that copies the rows of a table to where another database section has
+// it.
+func Copy(table string, from, to catalogue.Database) string {
+	return "INSERT INTO " + qualified(to, table) + " SELECT * FROM " + qualified(from, table)
+}
+
 // Channel is the name that a commit is announced under by NOTIFY.
 func Channel(db catalogue.Database) string {
 	return strings.TrimPrefix(db.Schema+".", ".") + db.Prefix + "outbox"

@@ -13,8 +13,12 @@ VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type,
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
 VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type, @headers, @causation_id);
 
+-- name: SchemaVersions :many
+-- Membership: how far the migrations have come,
+SELECT v.feature, v.version, v.min_compatible FROM "outbox_schema" v ORDER BY v.feature;
+
 -- name: InspectDatabase :one
--- Membership: whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+-- whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
 SELECT COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
        current_setting('server_version_num')::integer AS version,
        current_setting('server_encoding')::text AS server_encoding, current_setting('client_encoding')::text AS client_encoding,
@@ -205,22 +209,6 @@ DELETE FROM "outbox" o
 WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
       AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[]));
 
--- name: MoveEventsToSent :execrows
-WITH owned AS MATERIALIZED (
-    SELECT s.shard FROM "outbox_shard" s
-    WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
-      AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
-    FOR SHARE
-), sent AS (
-    DELETE FROM "outbox" o
-    WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
-      AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[]))
-    RETURNING o.*
-)
-INSERT INTO "outbox_sent"
-    (shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at)
-SELECT shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at FROM sent;
-
 -- name: MoveEventsToDead :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard FROM "outbox_shard" s
@@ -266,19 +254,17 @@ FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
      (SELECT count(*) AS events
       FROM (SELECT 1 FROM "outbox_dead" l ORDER BY l.died_at, l.id LIMIT @most::integer) AS g) AS d;
 
--- name: Maintain :one
--- Housekeeping and the doorbell.
-SELECT m.more::boolean AS more, m.problems::text AS problems
-FROM "outbox_maintain"((@retention_us::bigint) * interval '1 microsecond') AS m;
-
 -- name: RingDoorbell :exec
+-- The doorbell.
 SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);
 
 -- name: ClaimFresh :execrows
 -- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
 INSERT INTO "inbox" (consumer, event_id)
 SELECT @consumer::text, @event_id::uuid
-WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
   AND pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212))
 ON CONFLICT DO NOTHING;
 
@@ -288,12 +274,17 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212)) AS locked
 ), claimed AS (
     INSERT INTO "inbox" (consumer, event_id) SELECT @consumer::text, @event_id::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
-       COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service
+       COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
+       ((SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
 FROM lock;
 
 -- name: IsHandled :one

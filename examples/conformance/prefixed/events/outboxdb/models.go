@@ -66,6 +66,12 @@ type MessagingAppOutboxRelay struct {
 	Expired   bool
 }
 
+type MessagingAppOutboxSchema struct {
+	Feature       string
+	Version       int32
+	MinCompatible int32
+}
+
 type MessagingAppOutboxSent struct {
 	Shard       int32
 	Seq         int64

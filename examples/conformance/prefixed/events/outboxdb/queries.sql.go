@@ -36,12 +36,17 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended(($1::uuid)::text || ($2::text), 686002462603547239)) AS locked
 ), claimed AS (
     INSERT INTO "messaging"."app_inbox" (consumer, event_id) SELECT $2::text, $1::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text)
+    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
-       COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service
+       COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service,
+       ((SELECT count(*) FROM "messaging"."app_outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
 FROM lock
 `
 
@@ -55,20 +60,28 @@ type ClaimEventRow struct {
 	Locked  bool
 	Fresh   bool
 	Service string
+	Current bool
 }
 
 // A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
 func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
 	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer, arg.Service)
 	var i ClaimEventRow
-	err := row.Scan(&i.Locked, &i.Fresh, &i.Service)
+	err := row.Scan(
+		&i.Locked,
+		&i.Fresh,
+		&i.Service,
+		&i.Current,
+	)
 	return &i, err
 }
 
 const ClaimFresh = `-- name: ClaimFresh :execrows
 INSERT INTO "messaging"."app_inbox" (consumer, event_id)
 SELECT $1::text, $2::uuid
-WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text)
+WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
   AND pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 686002462603547239))
 ON CONFLICT DO NOTHING
 `
@@ -320,7 +333,7 @@ type InspectDatabaseRow struct {
 	Hidden         string
 }
 
-// Membership: whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+// whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
 func (q *Queries) InspectDatabase(ctx context.Context) (*InspectDatabaseRow, error) {
 	row := q.db.QueryRow(ctx, InspectDatabase)
 	var i InspectDatabaseRow
@@ -436,7 +449,7 @@ type MaintainRow struct {
 	Problems string
 }
 
-// Housekeeping and the doorbell.
+// Housekeeping.
 func (q *Queries) Maintain(ctx context.Context, retentionUs int64) (*MaintainRow, error) {
 	row := q.db.QueryRow(ctx, Maintain, retentionUs)
 	var i MaintainRow
@@ -1054,9 +1067,35 @@ type RingDoorbellParams struct {
 	Message string
 }
 
+// The doorbell.
 func (q *Queries) RingDoorbell(ctx context.Context, arg RingDoorbellParams) error {
 	_, err := q.db.Exec(ctx, RingDoorbell, arg.Channel, arg.Message)
 	return err
+}
+
+const SchemaVersions = `-- name: SchemaVersions :many
+SELECT v.feature, v.version, v.min_compatible FROM "messaging"."app_outbox_schema" v ORDER BY v.feature
+`
+
+// Membership: how far the migrations have come,
+func (q *Queries) SchemaVersions(ctx context.Context) ([]*MessagingAppOutboxSchema, error) {
+	rows, err := q.db.Query(ctx, SchemaVersions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []*MessagingAppOutboxSchema
+	for rows.Next() {
+		var i MessagingAppOutboxSchema
+		if err := rows.Scan(&i.Feature, &i.Version, &i.MinCompatible); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const TakeShards = `-- name: TakeShards :many

@@ -66,6 +66,12 @@ type OutboxRelay struct {
 	Expired   bool
 }
 
+type OutboxSchema struct {
+	Feature       string
+	Version       int32
+	MinCompatible int32
+}
+
 type OutboxSent struct {
 	Shard       int32
 	Seq         int64

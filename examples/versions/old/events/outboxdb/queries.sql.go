@@ -36,12 +36,17 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended(($1::uuid)::text || ($2::text), 1400582460939333212)) AS locked
 ), claimed AS (
     INSERT INTO "inbox" (consumer, event_id) SELECT $2::text, $1::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text)
+    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
-       COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service
+       COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
+       ((SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
 FROM lock
 `
 
@@ -55,20 +60,28 @@ type ClaimEventRow struct {
 	Locked  bool
 	Fresh   bool
 	Service string
+	Current bool
 }
 
 // A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
 func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
 	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer, arg.Service)
 	var i ClaimEventRow
-	err := row.Scan(&i.Locked, &i.Fresh, &i.Service)
+	err := row.Scan(
+		&i.Locked,
+		&i.Fresh,
+		&i.Service,
+		&i.Current,
+	)
 	return &i, err
 }
 
 const ClaimFresh = `-- name: ClaimFresh :execrows
 INSERT INTO "inbox" (consumer, event_id)
 SELECT $1::text, $2::uuid
-WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text)
+WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
   AND pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 1400582460939333212))
 ON CONFLICT DO NOTHING
 `
@@ -320,7 +333,7 @@ type InspectDatabaseRow struct {
 	Hidden         string
 }
 
-// Membership: whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+// whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
 func (q *Queries) InspectDatabase(ctx context.Context) (*InspectDatabaseRow, error) {
 	row := q.db.QueryRow(ctx, InspectDatabase)
 	var i InspectDatabaseRow
@@ -426,24 +439,6 @@ func (q *Queries) ListDead(ctx context.Context, count int32) ([]*ListDeadRow, er
 	return items, nil
 }
 
-const Maintain = `-- name: Maintain :one
-SELECT m.more::boolean AS more, m.problems::text AS problems
-FROM "outbox_maintain"(($1::bigint) * interval '1 microsecond') AS m
-`
-
-type MaintainRow struct {
-	More     bool
-	Problems string
-}
-
-// Housekeeping and the doorbell.
-func (q *Queries) Maintain(ctx context.Context, retentionUs int64) (*MaintainRow, error) {
-	row := q.db.QueryRow(ctx, Maintain, retentionUs)
-	var i MaintainRow
-	err := row.Scan(&i.More, &i.Problems)
-	return &i, err
-}
-
 const MarkSequence = `-- name: MarkSequence :one
 WITH s AS MATERIALIZED (
     SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass),
@@ -506,45 +501,6 @@ func (q *Queries) MoveEventsToDead(ctx context.Context, arg MoveEventsToDeadPara
 		arg.Seqs,
 		arg.Attempts,
 		arg.Errors,
-		arg.Ids,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const MoveEventsToSent = `-- name: MoveEventsToSent :execrows
-WITH owned AS MATERIALIZED (
-    SELECT s.shard FROM "outbox_shard" s
-    WHERE s.relay = $1::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = $1::uuid AND NOT r.expired)
-      AND (s.shard, s.fence) IN (SELECT unnest($2::integer[]), unnest($3::bigint[]))
-    FOR SHARE
-), sent AS (
-    DELETE FROM "outbox" o
-    WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
-      AND ($5::uuid[] IS NULL OR o.id = ANY ($5::uuid[]))
-    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, o.available_at, o.last_error, o.created_at
-)
-INSERT INTO "outbox_sent"
-    (shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at)
-SELECT shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at FROM sent
-`
-
-type MoveEventsToSentParams struct {
-	Relay       pgtype.UUID
-	OwnedShards []int32
-	OwnedFences []int64
-	Seqs        []int64
-	Ids         []pgtype.UUID
-}
-
-func (q *Queries) MoveEventsToSent(ctx context.Context, arg MoveEventsToSentParams) (int64, error) {
-	result, err := q.db.Exec(ctx, MoveEventsToSent,
-		arg.Relay,
-		arg.OwnedShards,
-		arg.OwnedFences,
-		arg.Seqs,
 		arg.Ids,
 	)
 	if err != nil {
@@ -1054,9 +1010,35 @@ type RingDoorbellParams struct {
 	Message string
 }
 
+// The doorbell.
 func (q *Queries) RingDoorbell(ctx context.Context, arg RingDoorbellParams) error {
 	_, err := q.db.Exec(ctx, RingDoorbell, arg.Channel, arg.Message)
 	return err
+}
+
+const SchemaVersions = `-- name: SchemaVersions :many
+SELECT v.feature, v.version, v.min_compatible FROM "outbox_schema" v ORDER BY v.feature
+`
+
+// Membership: how far the migrations have come,
+func (q *Queries) SchemaVersions(ctx context.Context) ([]*OutboxSchema, error) {
+	rows, err := q.db.Query(ctx, SchemaVersions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []*OutboxSchema
+	for rows.Next() {
+		var i OutboxSchema
+		if err := rows.Scan(&i.Feature, &i.Version, &i.MinCompatible); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const TakeShards = `-- name: TakeShards :many
