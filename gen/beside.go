@@ -35,7 +35,8 @@ func (g *generator) checkBeside(dir, name string, mend func(string) string) erro
 		}
 	}
 	list, sources := beside.Check(g.Dir, beside.Package{
-		Name: name, Dir: dir, Files: files, Removed: g.isRemoved, Display: g.display, Mend: mend,
+		Name: name, Dir: dir, Files: files, Removed: g.isRemoved, Display: g.display,
+		OtherPackage: mend,
 	})
 	if len(list) == 0 {
 		return nil
@@ -43,8 +44,8 @@ func (g *generator) checkBeside(dir, name string, mend func(string) string) erro
 	return &problems{list: list, sources: sources}
 }
 
-// isRemoved reports whether this run will remove a file: an earlier one wrote it, and it still says
-// so.
+// isRemoved reports whether this run will remove a file: an earlier run wrote it, and its marker is
+// still there.
 func (g *generator) isRemoved(name string, data []byte) bool {
 	_, before := g.old.Files[name]
 	_, now := g.next.Files[name]

@@ -15,7 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
-// sqlDir is where the SQL and the package that sqlc makes of it stand.
+// sqlDir returns the directory of the SQL and of the package that sqlc makes of it.
 func (g *generator) sqlDir() string { return path.Join(g.catalogue.Go.Dir, sql.Package) }
 
 // addSQL adds the SQL, and what sqlc makes of it.
@@ -48,7 +48,8 @@ func (g *generator) addSQL(ctx context.Context) error {
 	return nil
 }
 
-// compiledBefore returns what sqlc made in an earlier run, if the SQL is the same and all of it is on disk unchanged.
+// compiledBefore returns what sqlc made in an earlier run, if the SQL is the same and all of it is
+// on disk unchanged.
 func (g *generator) compiledBefore() (map[string][]byte, bool, error) {
 	if g.old.SQL != g.next.SQL {
 		return nil, false, nil
@@ -70,7 +71,8 @@ func (g *generator) compiledBefore() (map[string][]byte, bool, error) {
 	return compiled, len(compiled) > 0, nil
 }
 
-// markerOfCompiled is what one of sqlc's files must carry to be overwritten: nothing if the manifest says that it is generated.
+// markerOfCompiled returns the marker that one of sqlc's files must have to be overwritten: none if
+// the lock says that it is generated.
 func (g *generator) markerOfCompiled(name string) string {
 	if _, known := g.old.Files[path.Join(g.sqlDir(), name)]; known {
 		return ""
@@ -78,7 +80,8 @@ func (g *generator) markerOfCompiled(name string) string {
 	return output.MarkerSQLC
 }
 
-// addAttributes adds a .gitattributes, so that reviews fold what is generated. One that the team wrote is left alone.
+// addAttributes adds a .gitattributes, so that reviews fold what is generated. One that the team
+// wrote is left alone.
 func (g *generator) addAttributes() {
 	name := path.Join(g.catalogue.Go.Dir, ".gitattributes")
 	if data, err := fs.ReadFile(g.Dir, name); err == nil && !output.HasMarker(data, output.Marker) {

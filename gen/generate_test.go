@@ -28,7 +28,9 @@ func input(data string, sqlcFunc func(map[string][]byte) (map[string][]byte, err
 	return gen.Input{
 		File: "svc/outbox.yaml", Data: []byte(data), Dir: fstest.MapFS{},
 		ImportPath: func(dir string) (string, error) { return path.Join("x.test/svc", dir), nil },
-		SQLC:       func(_ context.Context, files map[string][]byte) (map[string][]byte, error) { return sqlcFunc(files) },
+		SQLC: func(_ context.Context, files map[string][]byte) (map[string][]byte, error) {
+			return sqlcFunc(files)
+		},
 	}
 }
 
@@ -43,7 +45,8 @@ func TestEveryGeneratedFileSaysSo(t *testing.T) {
 		t.Fatalf("got error %v and %v", err, r.Diagnostics)
 	}
 	for _, f := range r.Plan.Files {
-		if !output.HasMarker(f.Data, output.Marker) && !output.HasMarker(f.Data, output.MarkerSQLC) {
+		if !output.HasMarker(f.Data, output.Marker) &&
+			!output.HasMarker(f.Data, output.MarkerSQLC) {
 			t.Errorf("%s has no marker", f.Path)
 		}
 	}
@@ -59,7 +62,8 @@ func TestTwoRunsAreTheSame(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	if len(one.Plan.Files) != len(other.Plan.Files) || string(one.Plan.Lock.Data) != string(other.Plan.Lock.Data) {
+	if len(one.Plan.Files) != len(other.Plan.Files) ||
+		string(one.Plan.Lock.Data) != string(other.Plan.Lock.Data) {
 		t.Fatal("the plans differ")
 	}
 	for i, f := range one.Plan.Files {
@@ -72,7 +76,8 @@ func TestTwoRunsAreTheSame(t *testing.T) {
 func TestAFailureLeavesNoPlan(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	r, err := gen.Generate(t.Context(), input(whole, func(map[string][]byte) (map[string][]byte, error) { return nil, broken }))
+	r, err := gen.Generate(t.Context(), input(whole,
+		func(map[string][]byte) (map[string][]byte, error) { return nil, broken }))
 	if !errors.Is(err, broken) || len(r.Plan.Files) != 0 {
 		t.Errorf("got error %v and %d files", err, len(r.Plan.Files))
 	}
@@ -84,9 +89,11 @@ func TestAFailureLeavesNoPlan(t *testing.T) {
 
 func TestErrorsOfSQLCPointIntoTheGeneratedSQL(t *testing.T) {
 	t.Parallel()
-	r, err := gen.Generate(t.Context(), input(whole, func(map[string][]byte) (map[string][]byte, error) {
-		return nil, &sqlc.CompileError{Problems: []sqlc.Problem{{File: "schema.sql", Line: 4, Column: 2, Message: "no"}}}
-	}))
+	r, err := gen.Generate(t.Context(), input(whole,
+		func(map[string][]byte) (map[string][]byte, error) {
+			return nil, &sqlc.CompileError{Problems: []sqlc.Problem{{File: "schema.sql", Line: 4,
+				Column: 2, Message: "no"}}}
+		}))
 	if err != nil || len(r.Plan.Files) != 0 {
 		t.Fatalf("got error %v and %d files", err, len(r.Plan.Files))
 	}
@@ -101,8 +108,9 @@ func TestServiceOf(t *testing.T) {
 	t.Parallel()
 	for importPath, want := range map[string]string{
 		"github.com/acme/orders": "acme/orders", "example.org/orders": "orders", "orders": "orders",
-		"github.com/acme/orders/v2": "acme/orders", "github.com/acme/mono/services/billing": "services/billing",
-		"example.org": "example.org", "corp/team/app": "team/app",
+		"github.com/acme/orders/v2":             "acme/orders",
+		"github.com/acme/mono/services/billing": "services/billing",
+		"example.org":                           "example.org", "corp/team/app": "team/app",
 	} {
 		if got := gen.ServiceOf(importPath); got != want {
 			t.Errorf("%s: got %q, want %q", importPath, got, want)

@@ -19,12 +19,12 @@ import (
 type Neighbour struct {
 	Catalogue string // its file, as messages call it
 	Lock      *lock.Lock
-	// Has reports whether its directory theirs is the catalogue's directory ours. Each is relative
-	// to its own catalogue.
+	// Has reports whether the neighbour's directory theirs is the catalogue's directory ours. Each
+	// is relative to its own catalogue.
 	Has func(theirs, ours string) bool
 }
 
-// problems are diagnostics on the way as an error.
+// problems are diagnostics that are returned as an error.
 type problems struct {
 	list    diag.List
 	sources map[string][]byte
@@ -60,9 +60,9 @@ func (g *generator) checkNeighbours() error {
 
 var serviceConstant = regexp.MustCompile(`(?m)^\tService += (".*")$`)
 
-// checkStranger refuses to overwrite the package of another service that no lock knows: its own may
-// not be committed, or stand where it cannot be found. If it was this catalogue's lock that was
-// lost, the package is of this service.
+// checkStranger refuses to overwrite the package of another service that no lock knows: that
+// service's lock may not be committed, or be in another place. If the lock of this catalogue was
+// lost, the package is this service's own, and may be overwritten.
 func (g *generator) checkStranger() error {
 	name := path.Join(g.catalogue.Go.Dir, "outbox.gen.go")
 	data, err := fs.ReadFile(g.Dir, name)

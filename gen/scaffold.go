@@ -22,7 +22,8 @@ type Scaffold struct {
 	Dir     string // of the package, relative to the catalogue
 }
 
-// ServiceOf derives a service's name from an import path: its last two elements, without a host and a major version.
+// ServiceOf derives a service's name from an import path: its last two elements, without a host and
+// a major version.
 func ServiceOf(importPath string) string {
 	elements := strings.Split(importPath, "/")
 	if strings.Contains(elements[0], ".") && len(elements) > 1 {

@@ -19,9 +19,9 @@ func (g *generator) compile(ctx context.Context) (map[string][]byte, error) {
 	return made, err
 }
 
-// verify returns what sqlc makes of the SQL, given what is on disk and has the sums that the lock
-// knows: somebody may have edited both. If sqlc was not seen to make this on this machine, it is
-// run. If it cannot be, that is said, and the disk is believed.
+// verify returns what sqlc makes of the SQL. It gets files on disk that have the sums in the lock,
+// but somebody may have edited both. Unless sqlc has made these files on this machine before,
+// verify runs it. If sqlc cannot be run, verify reports that and returns the files.
 func (g *generator) verify(
 	ctx context.Context, before map[string][]byte,
 ) (map[string][]byte, error) {
@@ -40,7 +40,7 @@ func (g *generator) verify(
 	}
 }
 
-// unchecked says that sqlc's files were compared with the lock only, and why.
+// unchecked reports that sqlc's files were compared with the lock only, and why.
 func (g *generator) unchecked(err error) diag.Diagnostic {
 	reason, _, _ := strings.Cut(err.Error(), "\n")
 	help := "see to it that sqlc can be run: " + reason
@@ -53,7 +53,7 @@ func (g *generator) unchecked(err error) diag.Diagnostic {
 		"the Go files were not compared with what sqlc makes of the SQL").WithHelp("%s", help)
 }
 
-// seenAs is the hash of the SQL and of what was made of it.
+// seenAs returns the hash of the SQL and of what sqlc made of it.
 func (g *generator) seenAs(made map[string][]byte) string {
 	return output.Hash([]byte(g.next.SQL + " " + hashAll(made)))
 }

@@ -17,14 +17,22 @@ import (
 // Each method runs in tx together with the record that its event was handled: what it does in tx happens once
 // per event. What it does outside of tx can repeat.
 type StockConsumer interface {
-	HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1) error
+	HandleOrderPlacedV1(ctx context.Context, tx StockTx, e OrderPlacedV1) error
 }
 
 // NewStock returns the inbox of consumer "stock" on store, for a subscriber to hand messages to.
 func NewStock(store *Store, c StockConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("stock", store, map[string]inbox.Route[pgx.Tx]{
-		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, _ *outbox.Message, e OrderPlacedV1) error {
-			return c.HandleOrderPlacedV1(ctx, tx, e)
+		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
+			return c.HandleOrderPlacedV1(ctx, StockTx{Tx: tx, Message: m}, e)
 		}),
 	})
+}
+
+// StockTx is the transaction in which consumer "stock" handles an event. The inbox ends it.
+type StockTx struct {
+	pgx.Tx
+	// Message is what the broker delivered: the event's id, source, headers and time. A handler must not change
+	// it.
+	Message *outbox.Message
 }

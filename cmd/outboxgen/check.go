@@ -12,11 +12,13 @@ import (
 )
 
 const checkHelp = `
-Compiles the catalogue FILE (by default outbox.yaml) and compares: exit code 1 if a generated file differs, is missing or is left
-over. Nothing is written. For continuous integration.
+Compiles the catalogue FILE (by default outbox.yaml) and compares the result with what is on disk,
+for continuous integration. It writes nothing. The exit code is 1 if a generated file differs, is
+missing or is left over.
 
-Without sqlc, or with one that fails, all files are compared nevertheless: those that sqlc would make with the sums in
-outboxgen.lock. Exit code 2 if nothing differs, but not all could be found out.
+If sqlc is missing or fails, the files that it would make are compared with the sums in
+outboxgen.lock. The exit code is then 2 if nothing differs: files and sums may have been edited
+together.
 `
 
 func runCheck(ctx context.Context, args []string, env Env) (int, error) {
@@ -59,7 +61,8 @@ func (s *session) check(ctx context.Context) (int, error) {
 	return exitOK, nil
 }
 
-// describe adds a diagnostic for each file that generate would write or remove, and reports whether there are any.
+// describe adds a diagnostic for each file that generate would write or remove, and reports whether
+// there are any.
 func describe(r *gen.Result, changes *output.Changes, dir output.Dir, catalogue string) bool {
 	before := len(r.Diagnostics)
 	for _, w := range changes.All() {
@@ -76,7 +79,8 @@ func describe(r *gen.Result, changes *output.Changes, dir output.Dir, catalogue 
 	}
 	for _, name := range changes.Remove() {
 		pos := diag.Pos{File: dir.Display(name)}
-		r.Diagnostics.Add(diag.New(diag.OutputStale, pos, "left over: %s does not generate it any more", catalogue))
+		r.Diagnostics.Add(diag.New(diag.OutputStale, pos,
+			"left over: %s does not generate it any more", catalogue))
 	}
 	if dir.Interrupted() {
 		pos := diag.Pos{File: dir.Display(output.StageName)}

@@ -20,31 +20,34 @@ import (
 
 const defaultFile = "outbox.yaml"
 
-// compile is what generate and check have in common: one catalogue, from its file to a comparison with the disk.
+// compile is what generate and check have in common: one catalogue, from its file to a comparison
+// with the disk.
 type compile struct {
 	env    Env
 	file   string // as messages call it
-	path   string // where it is
+	path   string // on the system
 	sqlc   string
 	format *choice
 }
 
 func newCompile(env Env, f flags) *compile {
 	c := &compile{env: env, format: newChoice("text", "json", "github")}
-	f.StringVar(&c.sqlc, "sqlc", "", "the sqlc to run, a `path`; by default that of the module's tools, then that on PATH")
-	f.Var(c.format, "format", "the `format` of what is said about the catalogue: text, json or github")
+	f.StringVar(&c.sqlc, "sqlc", "",
+		"the sqlc to run, a `path`; by default that of the module's tools, then that on PATH")
+	f.Var(c.format, "format",
+		"the `format` of what is said about the catalogue: text, json or github")
 	return c
 }
 
-// session is one run in the catalogue's directory, which other runs are kept out of.
+// session is one run in the catalogue's directory, while other runs wait.
 type session struct {
 	*compile
 	output.Dir
 	release func()
 }
 
-// open finds the catalogue and waits until no other run is in the way. Runs that only read are not
-// in each other's. The caller closes the session if there is no error.
+// open finds the catalogue and waits until no other run is in the way. Runs that only read can go
+// on side by side. If there is no error, the caller closes the session.
 func (c *compile) open(ctx context.Context, args []string, writes bool) (*session, error) {
 	dir, err := c.openDir(args)
 	if err != nil {
@@ -75,7 +78,8 @@ func (c *compile) openDir(args []string) (output.Dir, error) {
 	info, err := os.Stat(c.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(args) == 0:
-		return output.Dir{}, fmt.Errorf("%s: no such file here: name the catalogue, or run \"outboxgen init\" to write one", c.file)
+		return output.Dir{}, fmt.Errorf("%s: no such file here: name the catalogue, or run "+
+			"\"outboxgen init\" to write one", c.file)
 	case errors.Is(err, fs.ErrNotExist):
 		return output.Dir{}, fmt.Errorf("%s: no such file", c.file)
 	case err != nil:
@@ -120,7 +124,8 @@ func (s *session) generate(ctx context.Context, temp func() (string, error)) (ge
 const building = "outboxgen: waiting for %q: go is building sqlc, which takes some minutes the " +
 	"first time\n"
 
-// sqlcPath is the flag's value; one with a separator is a file's, and starts where relative paths do.
+// sqlcPath returns the flag's value. One with a separator is a file's path, relative to the
+// directory that the command runs in.
 func (c *compile) sqlcPath() string {
 	if strings.ContainsAny(c.sqlc, `/\`) {
 		return absolute(c.env, c.sqlc)
@@ -128,7 +133,8 @@ func (c *compile) sqlcPath() string {
 	return c.sqlc
 }
 
-// report prints diagnostics in the chosen format. As text, hints are left out: they would be said at every run.
+// report prints diagnostics in the chosen format. Text has no hints, which would come again at
+// every run.
 func (c *compile) report(list diag.List, sources map[string][]byte) error {
 	switch c.format.value {
 	case "json":
@@ -155,7 +161,8 @@ func absolute(env Env, file string) string {
 	return file
 }
 
-// packagePath is the import path of a directory's package, by the go.mod in it or above it. The directory need not exist.
+// packagePath returns the import path of a directory's package, by the go.mod in it or above it.
+// The directory need not exist.
 func packagePath(dir string) (string, error) {
 	var below []string // the names of the directories between the go.mod and the package
 	for root := dir; ; root = filepath.Dir(root) {
@@ -171,10 +178,12 @@ func packagePath(dir string) (string, error) {
 			return "", fmt.Errorf("%s: %w", filepath.ToSlash(filepath.Join(root, "go.mod")), err)
 		}
 		if root == filepath.Dir(root) {
-			return "", errors.New("there is no go.mod beside the catalogue or above it: run \"go mod init\" first")
+			return "", errors.New("there is no go.mod beside the catalogue or above it: run " +
+				"\"go mod init\" first")
 		}
-		if mend := gomod.Mend(filepath.Base(root)); mend != "" {
-			return "", fmt.Errorf("%s: the go command imports no package below a directory of this name: %s", filepath.ToSlash(root), mend)
+		if help := gomod.ImportPathProblem(filepath.Base(root)); help != "" {
+			return "", fmt.Errorf("%s: the go command imports no package below a directory of "+
+				"this name: %s", filepath.ToSlash(root), help)
 		}
 		below = append([]string{filepath.Base(root)}, below...)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// flags are those of a command. Asked for help, they print text and then themselves.
+// flags are the flags of a command. If help is asked for, they print its text and then themselves.
 type flags struct {
 	*flag.FlagSet
 	env            Env

@@ -10,14 +10,15 @@ import (
 )
 
 const generateHelp = `
-Compiles the catalogue FILE (by default outbox.yaml) and writes what differs from what is on disk. Files of an earlier run that
-are no longer generated are removed; files that were not generated are neither overwritten nor removed. If anything is wrong,
-nothing is written. A run that is killed is completed by the next one; two at once wait for each other.
+Compiles the catalogue FILE (by default outbox.yaml) and writes the files that differ from those on
+disk. It removes files of an earlier run that are no longer generated, and neither overwrites nor
+removes files that were not generated. If anything is wrong, it writes nothing. If a run is killed,
+the next one completes its work; two runs at once wait for each other.
 
-All of what it writes is to be committed, outboxgen.lock included.
+Commit everything that it writes, outboxgen.lock included.
 
-sqlc compiles the SQL. It is run only if the SQL has changed, which events do not do, or once on a machine that has not seen
-it make what is there.
+sqlc compiles the SQL. It runs only if the SQL has changed, which events do not cause, or once on a
+machine on which it has not made the files that are there.
 `
 
 func runGenerate(ctx context.Context, args []string, env Env) (int, error) {
@@ -69,7 +70,8 @@ func (s *session) write(ctx context.Context) (code int, err error) {
 	return exitOK, nil
 }
 
-// progress is where to say what was done: not in the midst of JSON.
+// progress returns the writer for messages about what was done: standard error if diagnostics are
+// printed as JSON.
 func (c *compile) progress() io.Writer {
 	if c.format.value == "json" {
 		return c.env.Stderr

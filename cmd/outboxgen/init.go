@@ -15,15 +15,19 @@ import (
 )
 
 const initHelp = `
-Writes a catalogue to begin with to FILE (by default outbox.yaml) and says what to do next. A file that is there stays as it is.
+Writes a catalogue to begin with to FILE (by default outbox.yaml) and says what to do next. It does
+not overwrite a file.
 `
 
 func runInit(ctx context.Context, args []string, env Env) (int, error) {
 	f := newFlags(env, "init [FLAGS] [FILE]", initHelp)
 	var s gen.Scaffold
-	f.StringVar(&s.Service, "service", "", "the `name` that events give as their source; by default from go.mod")
-	f.StringVar(&s.Package, "package", "", "the `name` of the generated package; by default the last part of --dir")
-	f.StringVar(&s.Dir, "dir", "internal/events", "the `directory` of the generated package, relative to the catalogue")
+	f.StringVar(&s.Service, "service", "",
+		"the `name` that events give as their source; by default from go.mod")
+	f.StringVar(&s.Package, "package", "",
+		"the `name` of the generated package; by default the last part of --dir")
+	f.StringVar(&s.Dir, "dir", "internal/events",
+		"the `directory` of the generated package, relative to the catalogue")
 	args, err := f.parse(args, 1)
 	if err != nil {
 		return exitFailed, err
@@ -54,7 +58,8 @@ func runInit(ctx context.Context, args []string, env Env) (int, error) {
 	if err := create(ctx, at, data); err != nil {
 		return exitFailed, fmt.Errorf("%s: %w", filepath.ToSlash(file), err)
 	}
-	fmt.Fprintf(env.Stdout, nextSteps, filepath.ToSlash(file), fileArgument(filepath.Base(file)), generated, sqlc.TestedVersion)
+	fmt.Fprintf(env.Stdout, nextSteps, filepath.ToSlash(file), fileArgument(filepath.Base(file)),
+		generated, sqlc.TestedVersion)
 	return exitOK, nil
 }
 
@@ -72,7 +77,7 @@ Next:
   5. Commit what was written, outboxgen.lock included, and import %[3]s.
 `
 
-// fileArgument is what has to be said of a catalogue that is not found by itself.
+// fileArgument returns the argument that names a catalogue, which the default name does not need.
 func fileArgument(file string) string {
 	if file == defaultFile {
 		return ""
@@ -80,7 +85,7 @@ func fileArgument(file string) string {
 	return " " + file
 }
 
-// create writes a file that is not there yet, whole or not at all.
+// create writes a file that does not exist yet, whole or not at all.
 func create(ctx context.Context, name string, data []byte) error {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {

@@ -22,7 +22,7 @@ type interruption struct{ os.Signal }
 
 func (i interruption) Error() string { return "interrupted (" + i.String() + ")" }
 
-// code is what shells expect of a process that a signal has ended.
+// code returns the exit code that shells expect of a process that a signal has ended.
 func (i interruption) code() int {
 	if n, ok := i.Signal.(syscall.Signal); ok {
 		return 128 + int(n)

@@ -41,7 +41,7 @@ func lockIn(dir string) (*lock.Lock, error) {
 	file := filepath.Join(dir, lock.Name)
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, nil // none that could be read
+		return nil, nil // There is no lock that can be read.
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -52,15 +52,15 @@ func lockIn(dir string) (*lock.Lock, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.ToSlash(dir), err)
 	}
 	if _, err := os.Stat(below(dir, l.Catalogue)); l.Catalogue == "" || err != nil {
-		return nil, nil // what is left of a catalogue that has moved away
+		return nil, nil // The lock was left behind when its catalogue moved away.
 	}
 	return l, nil
 }
 
-// below is the path of a name with slashes.
+// below returns the path of a name with slashes.
 func below(dir, name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 
-// isTop reports whether a directory is a repository's, or the file system's.
+// isTop reports whether a directory is the root of a repository or of the file system.
 func isTop(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, ".git"))
 	return err == nil || dir == filepath.Dir(dir)
@@ -90,7 +90,8 @@ func realPath(path string) string {
 	return real
 }
 
-// nameOf is what messages call a file elsewhere: relative to where the command runs, if it can be.
+// nameOf returns what messages call a file: its path relative to the directory that the command
+// runs in, if there is one.
 func (c *compile) nameOf(file string) string {
 	if relative, err := filepath.Rel(realPath(absolute(c.env, ".")), file); err == nil {
 		return filepath.ToSlash(relative)

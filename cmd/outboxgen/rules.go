@@ -38,7 +38,8 @@ func printRules(env Env, rules []diag.Rule) error {
 		if i > 0 && r.Category != rules[i-1].Category {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%-*s  %-*s  %-7s  %s\n", id, r.ID, category, r.Category, r.Severity, r.Purpose)
+		fmt.Fprintf(&b, "%-*s  %-*s  %-7s  %s\n", id, r.ID, category, r.Category, r.Severity,
+			r.Purpose)
 	}
 	_, err := io.WriteString(env.Stdout, b.String())
 	return err
@@ -53,7 +54,8 @@ func printRulesJSON(env Env, rules []diag.Rule) error {
 	}
 	list := make([]rule, len(rules))
 	for i, r := range rules {
-		list[i] = rule{ID: r.ID, Category: r.Category, Severity: r.Severity.String(), Purpose: r.Purpose}
+		list[i] = rule{ID: r.ID, Category: r.Category, Severity: r.Severity.String(),
+			Purpose: r.Purpose}
 	}
 	enc := json.NewEncoder(env.Stdout)
 	enc.SetEscapeHTML(false)

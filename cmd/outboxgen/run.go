@@ -19,9 +19,9 @@ const (
 
 // After a signal, the exit code is 128 and its number: 130 for an interrupt, 143 for SIGTERM.
 
-// Env is the world that a command runs in.
+// Env is what a command gets from its process.
 type Env struct {
-	Dir            string // that relative paths start from; "" for the process's own
+	Dir            string // of relative paths; "" for the process's own
 	Stdout, Stderr io.Writer
 }
 
@@ -40,7 +40,9 @@ func Do(ctx context.Context, args []string, env Env) int {
 	}
 	c, ok := find(name)
 	if !ok {
-		fmt.Fprintf(env.Stderr, "outboxgen: unknown command %q%s\nRun \"outboxgen help\" for the commands.\n", name, didYouMean(name))
+		fmt.Fprintf(env.Stderr,
+			"outboxgen: unknown command %q%s\nRun \"outboxgen help\" for the commands.\n", name,
+			didYouMean(name))
 		return exitFailed
 	}
 	code, err := c.run(ctx, args, env)
@@ -66,8 +68,8 @@ func failedIf(err error) (int, error) {
 	return exitOK, nil
 }
 
-// interrupted says what became of a command that was asked to end. What it had begun to move to its
-// place, it has moved or taken back.
+// interrupted prints what became of a command that was asked to end. If it had begun to move files
+// to their places, it has moved all of them or put the old ones back.
 func interrupted(env Env, signal interruption, err error) int {
 	done := ": nothing was changed"
 	if err == nil {
@@ -80,7 +82,8 @@ func interrupted(env Env, signal interruption, err error) int {
 	return signal.code()
 }
 
-// command is one of outboxgen's commands. An error is about the command's work; what is wrong with a catalogue is printed.
+// command is one of outboxgen's commands. An error is about the command's work; what is wrong with
+// a catalogue is printed.
 type command struct {
 	name, purpose string
 	run           func(ctx context.Context, args []string, env Env) (int, error)
@@ -107,8 +110,8 @@ func find(name string) (command, bool) {
 
 func usage() string {
 	var b strings.Builder
-	b.WriteString(`outboxgen compiles a catalogue of events (outbox.yaml) to what a transactional outbox and idempotent consumers need:
-Go types and functions, SQL, and migrations.
+	b.WriteString(`outboxgen compiles a catalogue of events (outbox.yaml) to what a transactional
+outbox and idempotent consumers need: Go types and functions, SQL, and migrations.
 
 Usage: outboxgen COMMAND [FLAGS] [FILE]
 
@@ -119,8 +122,8 @@ Usage: outboxgen COMMAND [FLAGS] [FILE]
 	b.WriteString(`
 Run "outboxgen help COMMAND" for a command's flags.
 
-Exit codes: 0, fine; 1, the catalogue has problems, or check found something; 2, the command could not do its work; 128 and
-the signal's number, a signal ended it (130 for Ctrl-C).
+Exit codes: 0, success; 1, the catalogue has problems, or check found a difference; 2, the command
+could not do its work; 128 plus the signal's number, a signal ended it (130 for Ctrl-C).
 `)
 	return b.String()
 }

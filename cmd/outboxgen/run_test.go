@@ -10,7 +10,8 @@ import (
 func TestRelativePathsStartFromTheGivenDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x.test/orders\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x.test/orders\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	do := func(args ...string) (code int, stdout, stderr string) {
@@ -18,10 +19,12 @@ func TestRelativePathsStartFromTheGivenDirectory(t *testing.T) {
 		code = Do(t.Context(), args, Env{Dir: dir, Stdout: &out, Stderr: &err})
 		return code, out.String(), err.String()
 	}
-	if code, out, err := do("init"); code != exitOK || !strings.HasPrefix(out, "wrote outbox.yaml\n") {
+	if code, out, err := do("init"); code != exitOK ||
+		!strings.HasPrefix(out, "wrote outbox.yaml\n") {
 		t.Fatalf("init: got %d, %q, %q", code, out, err)
 	}
-	if code, out, err := do("generate", "--sqlc", realSQLC); code != exitOK || !strings.Contains(out, "wrote outboxgen.lock\n") {
+	if code, out, err := do("generate", "--sqlc", realSQLC); code != exitOK ||
+		!strings.Contains(out, "wrote outboxgen.lock\n") {
 		t.Fatalf("generate: got %d, %q, %q", code, out, err)
 	}
 	if code, out, err := do("check", "--sqlc", "./none"); code != exitOK || out+err != "" {

@@ -51,7 +51,8 @@ func save(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }
 
-// same DIR COPY compares two directories by their files' names and contents; ! same wants a difference.
+// same DIR COPY compares two directories by their files' names and contents; ! same wants a
+// difference.
 func same(ts *testscript.TestScript, neg bool, args []string) {
 	one, other := readTree(ts, args[0]), readTree(ts, args[1])
 	var differ []string

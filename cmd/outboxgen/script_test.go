@@ -50,8 +50,9 @@ func findSQLC() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// TestScripts runs testdata/script. A script's $SQLC is the real one, which may be called; $NOSQLC fails and leaves a file
-// "called" in the script's directory. Every script runs in a module of its own.
+// TestScripts runs testdata/script. A script's $SQLC is the real one, which may be called; $NOSQLC
+// fails and leaves a file "called" in the script's directory. Every script runs in a module of its
+// own.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -72,16 +73,20 @@ func TestScripts(t *testing.T) {
 // prepare gives every script a go.mod, two sqlc and no other on its PATH.
 func prepare(env *testscript.Env) error {
 	noSQLC := filepath.Join(env.WorkDir, ".nosqlc")
-	text := "#!/bin/sh\ntouch '" + filepath.Join(env.WorkDir, "called") + "'\necho 'sqlc must not be called' >&2\nexit 1\n"
+	text := "#!/bin/sh\ntouch '" + filepath.Join(env.WorkDir, "called") +
+		"'\necho 'sqlc must not be called' >&2\nexit 1\n"
 	if err := os.WriteFile(noSQLC, []byte(text), 0o700); err != nil {
 		return err
 	}
-	env.Setenv("GORACE", "atexit_sleep_ms=0") // or each of the many processes ends with a second's sleep
+	// or each of the many processes ends with a second's sleep
+	env.Setenv("GORACE", "atexit_sleep_ms=0")
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 	env.Setenv("SQLC", realSQLC)
 	env.Setenv("NOSQLC", noSQLC)
-	env.Setenv("PATH", strings.Join(withoutSQLC(filepath.SplitList(env.Getenv("PATH"))), string(filepath.ListSeparator)))
-	if err := os.Mkdir(filepath.Join(env.WorkDir, ".git"), 0o755); err != nil { // a search upwards ends here
+	env.Setenv("PATH", strings.Join(withoutSQLC(filepath.SplitList(env.Getenv("PATH"))),
+		string(filepath.ListSeparator)))
+	// a search upwards ends here
+	if err := os.Mkdir(filepath.Join(env.WorkDir, ".git"), 0o755); err != nil {
 		return err
 	}
 	goMod := filepath.Join(env.WorkDir, "go.mod")

@@ -12,8 +12,9 @@ import (
 	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
-// TestSQLCCompilesEveryExample holds the sqlc.yaml at the top to its promise: it lists every example's SQL, with the options that
-// the generator uses, and plain sqlc makes of it what is committed.
+// TestSQLCCompilesEveryExample holds the sqlc.yaml at the top to its promise: it lists every
+// example's SQL, with the options that the generator uses, and plain sqlc makes of it what is
+// committed.
 func TestSQLCCompilesEveryExample(t *testing.T) {
 	t.Parallel()
 	top, err := filepath.Abs("../..")
@@ -63,5 +64,6 @@ func sqlcEntry(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	_, entry, _ := strings.Cut(string(f.Config), "sql:\n")
-	return strings.NewReplacer("schema.sql", dir+"/schema.sql", "queries.sql", dir+"/queries.sql", "out: .", "out: "+dir).Replace(entry)
+	return strings.NewReplacer("schema.sql", dir+"/schema.sql", "queries.sql", dir+"/queries.sql",
+		"out: .", "out: "+dir).Replace(entry)
 }

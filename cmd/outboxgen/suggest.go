@@ -2,11 +2,12 @@ package main
 
 import "fmt"
 
-// didYouMean suggests the command that a name is nearest to, if one is near.
+// didYouMean suggests the command whose name is nearest, if one is near.
 func didYouMean(name string) string {
 	best, bestDistance := "", 3
 	for _, c := range commands() {
-		if d := distance(name, c.name); d < bestDistance || len(name) > 2 && len(name) < len(c.name) && c.name[:len(name)] == name {
+		if d := distance(name, c.name); d < bestDistance || len(name) > 2 &&
+			len(name) < len(c.name) && c.name[:len(name)] == name {
 			best, bestDistance = c.name, min(d, bestDistance)
 		}
 	}

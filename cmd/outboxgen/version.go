@@ -9,7 +9,8 @@ import (
 )
 
 const versionHelp = `
-Prints the version of outboxgen, that of the catalogue language that it reads, and that of Go that built it.
+Prints the versions of outboxgen, of the catalogue language that it reads, and of the Go that it was
+built with.
 `
 
 func runVersion(_ context.Context, args []string, env Env) (int, error) {
@@ -24,6 +25,7 @@ func runVersion(_ context.Context, args []string, env Env) (int, error) {
 	if version == "" {
 		version = "(devel)"
 	}
-	_, err := fmt.Fprintf(env.Stdout, "outboxgen %s, catalogue language %d, %s\n", version, catalogue.LanguageVersion, goVersion)
+	_, err := fmt.Fprintf(env.Stdout, "outboxgen %s, catalogue language %d, %s\n", version,
+		catalogue.LanguageVersion, goVersion)
 	return failedIf(err)
 }

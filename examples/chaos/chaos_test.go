@@ -59,8 +59,10 @@ func TestKillingProcesses(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var producing sync.WaitGroup
+	store := events.NewStore(w.producers)
 	for range 8 {
-		p := &producer{pool: w.producers, random: rand.New(rand.NewPCG(w.random.Uint64(), 0)),
+		p := &producer{pool: w.producers, store: store,
+			random:    rand.New(rand.NewPCG(w.random.Uint64(), 0)),
 			committed: &w.committed, rolledBack: &w.rolledBack, lost: &w.lost}
 		producing.Go(func() { p.run(ctx) })
 	}

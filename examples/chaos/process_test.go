@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -77,9 +76,13 @@ func child(play func(context.Context, *pgxpool.Pool, jetstream.JetStream) error)
 const lease = time.Second
 
 func relay(ctx context.Context, pool *pgxpool.Pool, js jetstream.JetStream) error {
-	r, err := outbox.NewRelay(events.NewStore(pool), outboxnats.NewPublisher(js), outbox.Config{
+	publisher, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	if err != nil {
+		return err
+	}
+	r, err := outbox.NewRelay(events.NewStore(pool), publisher, outbox.Config{
 		Lease: lease, PublishTimeout: lease / 3, PollInterval: 100 * time.Millisecond,
-		BackoffMin: 10 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
+		MinRetryDelay: 10 * time.Millisecond, MaxRetryDelay: 200 * time.Millisecond,
 		MaxAttempts: 100, // a machine that is busy lets publishes time out, which costs attempts
 	})
 	if err != nil {
@@ -114,7 +117,7 @@ type counting struct{ inbox.Handler }
 
 func (c counting) Handle(ctx context.Context, m *outbox.Message) (inbox.Outcome, error) {
 	outcome, err := c.Handler.Handle(ctx, m)
-	if outcome == inbox.Repeated {
+	if outcome == inbox.OutcomeDuplicate {
 		fmt.Println(m.ID)
 	}
 	return outcome, err
@@ -123,12 +126,15 @@ func (c counting) Handle(ctx context.Context, m *outbox.Message) (inbox.Outcome,
 // effects is the consumer. Nothing but the inbox keeps its effect from happening twice.
 type effects struct{}
 
-func (effects) HandleThingHappenedV1(ctx context.Context, tx pgx.Tx, e events.ThingHappenedV1, emit events.WitnessEmitter) error {
-	m, _ := inbox.MessageFrom(ctx)
-	if _, err := tx.Exec(ctx, `INSERT INTO effect (event_id, entity, n) VALUES ($1, $2, $3)`, m.ID, e.Entity, e.N); err != nil {
+func (effects) HandleThingHappenedV1(
+	ctx context.Context, tx events.WitnessTx, e events.ThingHappenedV1,
+) error {
+	_, err := tx.Exec(ctx, `INSERT INTO effect (event_id, entity, n) VALUES ($1, $2, $3)`,
+		tx.Message.ID, e.Entity, e.N)
+	if err != nil {
 		return err
 	}
-	_, err := emit.StrayHappenedV1(ctx, events.StrayHappenedV1(e))
+	_, err = tx.EnqueueStrayHappenedV1(ctx, events.StrayHappenedV1(e))
 	return err
 }
 

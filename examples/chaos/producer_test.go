@@ -28,6 +28,7 @@ CREATE TABLE effect (event_id uuid NOT NULL, entity text NOT NULL, n bigint NOT 
 // producer commits business transactions, one after the other, as its database lets it.
 type producer struct {
 	pool                        *pgxpool.Pool
+	store                       *events.Store
 	random                      *rand.Rand
 	committed, rolledBack, lost *atomic.Int64
 }
@@ -57,7 +58,7 @@ func (p *producer) transact(ctx context.Context, tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, `UPDATE entity SET n = n + 1 WHERE entity = $1 RETURNING n`, key).Scan(&n); err != nil {
 			return err
 		}
-		id, err := events.EnqueueThingHappenedV1(ctx, tx, events.ThingHappenedV1{Entity: key, N: n})
+		id, err := p.store.EnqueueThingHappenedV1(ctx, tx, events.ThingHappenedV1{Entity: key, N: n})
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (p *producer) transact(ctx context.Context, tx pgx.Tx) error {
 	case 2:
 		pause(ctx, time.Duration(p.random.IntN(1500))*time.Millisecond)
 	case 3, 4:
-		id, err := events.EnqueueStrayHappenedV1(ctx, tx, events.StrayHappenedV1{Entity: "no key", N: 1})
+		id, err := p.store.EnqueueStrayHappenedV1(ctx, tx, events.StrayHappenedV1{Entity: "no key", N: 1})
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,8 @@ import (
 func TestPlainStore(t *testing.T) {
 	outboxtest.TestStore(t, func(t *testing.T) outboxtest.Harness {
 		pool := openPlain(t)
-		return harness(pool, events.NewStore(pool), func(tx pgx.Tx) outboxtest.Tx { return plainTx{tx} })
+		s := events.NewStore(pool)
+		return harness(pool, s, func(tx pgx.Tx) outboxtest.Tx { return plainTx{tx, s} })
 	})
 }
 
@@ -33,7 +34,8 @@ func TestPrefixedStore(t *testing.T) {
 		if err := migrate.Goose(t.Context(), pool, os.DirFS("prefixed/migrations")); err != nil {
 			t.Fatal(err)
 		}
-		return harness(pool, prefixed.NewStore(pool), func(tx pgx.Tx) outboxtest.Tx { return prefixedTx{tx} })
+		s := prefixed.NewStore(pool)
+		return harness(pool, s, func(tx pgx.Tx) outboxtest.Tx { return prefixedTx{tx, s} })
 	})
 }
 
@@ -73,10 +75,13 @@ func harness(pool *pgxpool.Pool, store outbox.Store, wrap func(pgx.Tx) outboxtes
 	}
 }
 
-type plainTx struct{ pgx.Tx }
+type plainTx struct {
+	pgx.Tx
+	store *events.Store
+}
 
 func (tx plainTx) Enqueue(ctx context.Context, list []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID, error) {
-	converted := make([]outbox.Event, len(list))
+	converted := make([]events.Event, len(list))
 	for i, e := range list {
 		switch e := e.(outboxtest.Event); {
 		case e.Entity == "":
@@ -86,20 +91,23 @@ func (tx plainTx) Enqueue(ctx context.Context, list []outbox.Event, opts ...outb
 		}
 	}
 	if len(list) != 1 {
-		return events.Enqueue(ctx, tx, converted...)
+		return tx.store.Enqueue(ctx, tx, converted...)
 	}
 	var id outbox.ID
 	var err error
 	switch e := converted[0].(type) {
 	case events.ThingHappenedV1:
-		id, err = events.EnqueueThingHappenedV1(ctx, tx, e, opts...)
+		id, err = tx.store.EnqueueThingHappenedV1(ctx, tx, e, opts...)
 	case events.StrayHappenedV1:
-		id, err = events.EnqueueStrayHappenedV1(ctx, tx, e, opts...)
+		id, err = tx.store.EnqueueStrayHappenedV1(ctx, tx, e, opts...)
 	}
 	return []outbox.ID{id}, err
 }
 
-type prefixedTx struct{ pgx.Tx }
+type prefixedTx struct {
+	pgx.Tx
+	store *prefixed.Store
+}
 
 // Enqueue adds events to a batch, as if the business statements were in it, except where they come as one list.
 func (tx prefixedTx) Enqueue(ctx context.Context, list []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID, error) {
@@ -110,9 +118,9 @@ func (tx prefixedTx) Enqueue(ctx context.Context, list []outbox.Event, opts ...o
 		var err error
 		switch e := e.(outboxtest.Event); {
 		case e.Entity == "":
-			id, err = prefixed.QueueStrayHappenedV1(ctx, &batch, prefixed.StrayHappenedV1(e), opts...)
+			id, err = tx.store.QueueStrayHappenedV1(ctx, &batch, prefixed.StrayHappenedV1(e), opts...)
 		default:
-			id, err = prefixed.QueueThingHappenedV1(ctx, &batch, prefixed.ThingHappenedV1(e), opts...)
+			id, err = tx.store.QueueThingHappenedV1(ctx, &batch, prefixed.ThingHappenedV1(e), opts...)
 		}
 		if err != nil {
 			return nil, err

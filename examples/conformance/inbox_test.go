@@ -22,7 +22,8 @@ type store interface {
 
 func TestPlainInbox(t *testing.T) {
 	outboxtest.TestInbox(t, func(t *testing.T) outboxtest.InboxHarness[pgx.Tx] {
-		return inboxHarness(events.NewStore(openPlain(t)), func(tx pgx.Tx) outboxtest.Tx { return plainTx{tx} })
+		s := events.NewStore(openPlain(t))
+		return inboxHarness(s, func(tx pgx.Tx) outboxtest.Tx { return plainTx{tx, s} })
 	})
 }
 
@@ -32,7 +33,8 @@ func TestPrefixedInbox(t *testing.T) {
 		if err := migrate.Goose(t.Context(), pool, os.DirFS("prefixed/migrations")); err != nil {
 			t.Fatal(err)
 		}
-		return inboxHarness(prefixed.NewStore(pool), func(tx pgx.Tx) outboxtest.Tx { return prefixedTx{tx} })
+		s := prefixed.NewStore(pool)
+		return inboxHarness(s, func(tx pgx.Tx) outboxtest.Tx { return prefixedTx{tx, s} })
 	})
 }
 

@@ -19,7 +19,7 @@ func TestAnEventThatIsResetByHandIsFound(t *testing.T) {
 	down.Store(true)
 	recording := &outboxtest.RecordingPublisher{}
 	c := quick()
-	c.BackoffMin, c.BackoffMax = 100*time.Hour, 100*time.Hour
+	c.MinRetryDelay, c.MaxRetryDelay = 100*time.Hour, 100*time.Hour
 	relay, _ := w.run(w.store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
 		if down.Load() && m.Key != "well" {
 			return outboxtest.ErrRefused

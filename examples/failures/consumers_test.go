@@ -24,10 +24,10 @@ func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 	}
 	for _, traceparent := range append(invalid, valid) {
 		tx := w.begin()
-		_, err := events.Enqueue(outbox.ContextWithTraceparent(t.Context(), traceparent), tx,
+		_, err := w.store.Enqueue(outbox.ContextWithTraceparent(t.Context(), traceparent), tx,
 			thing("a", 1))
 		w.must(err)
-		_, err = events.EnqueueThingHappenedV1(t.Context(), tx, events.ThingHappenedV1{Entity: "a"},
+		_, err = w.store.EnqueueThingHappenedV1(t.Context(), tx, events.ThingHappenedV1{Entity: "a"},
 			outbox.WithHeader("traceparent", traceparent))
 		w.must(err)
 		w.must(tx.Commit(t.Context()))
@@ -35,7 +35,7 @@ func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 		m.Headers = map[string]string{outbox.HeaderTraceparent: traceparent}
 		outcome, err := events.NewWitness(w.store, emitting{}).Handle(t.Context(), m)
 		w.must(err)
-		w.equal("outcome", outcome, inbox.Applied)
+		w.equal("outcome", outcome, inbox.OutcomeApplied)
 	}
 	w.equal("events", w.pending(), 3*(len(invalid)+1))
 	w.equal("with a trace", query[int](w, `SELECT count(*) FROM outbox
@@ -90,20 +90,20 @@ func TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent(t *testing.T)
 		effects   int // that were committed by the handler itself
 		redeliver inbox.Outcome
 	}{
-		"ROLLBACK AND CHAIN": {statements("ROLLBACK AND CHAIN"), 0, inbox.Applied},
-		"ROLLBACK, BEGIN":    {statements("ROLLBACK", "BEGIN"), 0, inbox.Applied},
-		"in one string":      {statements("ROLLBACK; BEGIN"), 0, inbox.Applied},
+		"ROLLBACK AND CHAIN": {statements("ROLLBACK AND CHAIN"), 0, inbox.OutcomeApplied},
+		"ROLLBACK, BEGIN":    {statements("ROLLBACK", "BEGIN"), 0, inbox.OutcomeApplied},
+		"in one string":      {statements("ROLLBACK; BEGIN"), 0, inbox.OutcomeApplied},
 		"ROLLBACK, BEGIN, savepoints": {statements("ROLLBACK", "BEGIN", "SAVEPOINT a",
-			"SAVEPOINT b", "RELEASE b"), 0, inbox.Applied},
-		"COMMIT AND CHAIN": {statements("COMMIT AND CHAIN"), 1, inbox.Repeated},
-		"COMMIT, BEGIN":    {statements("COMMIT", "BEGIN"), 1, inbox.Repeated},
+			"SAVEPOINT b", "RELEASE b"), 0, inbox.OutcomeApplied},
+		"COMMIT AND CHAIN": {statements("COMMIT AND CHAIN"), 1, inbox.OutcomeDuplicate},
+		"COMMIT, BEGIN":    {statements("COMMIT", "BEGIN"), 1, inbox.OutcomeDuplicate},
 		"twice": {
-			statements("ROLLBACK AND CHAIN", "ROLLBACK AND CHAIN"), 0, inbox.Applied,
+			statements("ROLLBACK AND CHAIN", "ROLLBACK AND CHAIN"), 0, inbox.OutcomeApplied,
 		},
 		"stricter": {
-			statements("ROLLBACK", "BEGIN ISOLATION LEVEL SERIALIZABLE"), 0, inbox.Applied,
+			statements("ROLLBACK", "BEGIN ISOLATION LEVEL SERIALIZABLE"), 0, inbox.OutcomeApplied,
 		},
-		"COMMIT, BEGIN in one string": {statements("COMMIT; BEGIN"), 1, inbox.Repeated},
+		"COMMIT, BEGIN in one string": {statements("COMMIT; BEGIN"), 1, inbox.OutcomeDuplicate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +116,7 @@ func TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent(t *testing.T)
 				w.store = events.NewStore(pool)
 				m := delivery()
 				if outcome, err := w.acting(c.act).Handle(t.Context(),
-					m); outcome != inbox.Failed || !errors.Is(err, inbox.ErrTxEnded) {
+					m); outcome != inbox.OutcomeFailed || !errors.Is(err, inbox.ErrTxEnded) {
 					t.Fatalf("got %v, %v, want ErrTxEnded", outcome, err)
 				}
 				w.equal("effects", w.effects(), c.effects)
@@ -154,7 +154,7 @@ func TestASavepointOfTheHandlersChangesNothing(t *testing.T) {
 		w.exec(`DROP TABLE IF EXISTS effect`)
 		outcome, err := w.acting(act).Handle(t.Context(), delivery())
 		w.must(err)
-		w.equal("outcome", outcome, inbox.Applied)
+		w.equal("outcome", outcome, inbox.OutcomeApplied)
 		w.equal("effects", query[string](w, `SELECT string_agg(consumer, ' ' ORDER BY consumer)
 			FROM effect`), "after before nested")
 	}
@@ -173,7 +173,7 @@ func TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent(t *testing.T) {
 	})
 	m := delivery()
 	for range 2 {
-		if outcome, err := hide.Handle(t.Context(), m); outcome != inbox.Failed ||
+		if outcome, err := hide.Handle(t.Context(), m); outcome != inbox.OutcomeFailed ||
 			!errors.Is(err, pgx.ErrTxCommitRollback) {
 			t.Fatalf("got %v, %v, want a failure", outcome, err)
 		}
@@ -203,7 +203,7 @@ func TestHandlersThatUseThePoolDoNotStarveEachOther(t *testing.T) {
 		for _, c := range []*inbox.Inbox[pgx.Tx]{lookingUp("one"), lookingUp("another")} {
 			for range 20 {
 				deliveries.Go(func() {
-					if outcome, err := c.Handle(ctx, delivery()); outcome != inbox.Applied {
+					if outcome, err := c.Handle(ctx, delivery()); outcome != inbox.OutcomeApplied {
 						t.Errorf("%d connections: got %v, %v", size, outcome, err)
 					}
 				})

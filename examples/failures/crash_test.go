@@ -134,7 +134,7 @@ func (p *process) hasEnded() bool {
 func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	list := []outbox.Event{thing("poison", 1)}
+	list := []events.Event{thing("poison", 1)}
 	for n := range 10 {
 		list = append(list, thing(fmt.Sprint("bystander ", n), 1), events.StrayHappenedV1{N: int64(n)})
 	}

@@ -42,7 +42,7 @@ func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
 	w.run(w.store, recording, quick()) // which notifies, and waits
 	for n := range 50 {
 		w.must(pgx.BeginFunc(t.Context(), timely, func(tx pgx.Tx) error {
-			_, err := events.Enqueue(t.Context(), tx, thing("a", n))
+			_, err := w.store.Enqueue(t.Context(), tx, thing("a", n))
 			return err
 		}))
 	}
@@ -163,4 +163,26 @@ func TestPollingFindsEventsWhileNobodyListens(t *testing.T) {
 		w.eventually("the relay has nothing to do", func() bool { return w.pending() == 0 && relay.Stats().InFlight == 0 })
 	}
 	w.equal("listening", relay.Stats().Listening, false)
+}
+
+func TestStoresShareNoDoorbell(t *testing.T) {
+	t.Parallel()
+	w, other := newWorld(t), newWorld(t)
+	heard := func(s *events.Store) func() bool {
+		rings, stop := s.Doorbell().Wait()
+		t.Cleanup(stop)
+		return func() bool {
+			select {
+			case <-rings:
+				return true
+			default:
+				return false
+			}
+		}
+	}
+	same, twin, elsewhere := heard(w.store), heard(events.NewStore(w.pool)), heard(other.store)
+	w.enqueue(thing("a", 1))
+	w.equal("the store that enqueued rings", same(), true)
+	w.equal("another one of the same database rings", twin(), false)
+	w.equal("that of another database rings", elsewhere(), false)
 }

@@ -3,10 +3,13 @@ package failures_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
@@ -23,8 +26,8 @@ func (w *world) role() string {
 	return role
 }
 
-func manyThings(n int) []outbox.Event {
-	list := make([]outbox.Event, n)
+func manyThings(n int) []events.Event {
+	list := make([]events.Event, n)
 	for i := range list {
 		list[i] = thing(fmt.Sprint("key ", i%3), i)
 	}
@@ -36,14 +39,14 @@ func manyThings(n int) []outbox.Event {
 func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	list := manyThings(2 * outbox.Many)
+	list := manyThings(2 * outbox.CopyThreshold)
 	ctx := outbox.ContextWithTraceparent(t.Context(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	rows := map[string]string{}
-	for name, split := range map[string]int{"inserted": outbox.Many - 1, "copied": len(list)} {
+	for name, split := range map[string]int{"inserted": outbox.CopyThreshold - 1, "copied": len(list)} {
 		tx := w.begin()
 		for from := 0; from < len(list); from += split {
 			part := list[from:min(from+split, len(list))]
-			ids, err := events.Enqueue(ctx, tx, part...)
+			ids, err := w.store.Enqueue(ctx, tx, part...)
 			w.must(err)
 			w.equal("ids", len(ids), len(part))
 		}
@@ -71,13 +74,137 @@ func TestEnqueueingNeedsNoRightButToInsert(t *testing.T) {
 	w := newWorld(t)
 	role := w.role()
 	w.exec(`GRANT INSERT ON outbox TO ` + role) // as docs/operating.md says
-	for _, n := range []int{1, 2, outbox.Many} {
+	for _, n := range []int{1, 2, outbox.CopyThreshold} {
 		tx := w.begin()
 		_, err := tx.Exec(t.Context(), `SET LOCAL ROLE `+role)
 		w.must(err)
-		_, err = events.Enqueue(t.Context(), tx, manyThings(n)...)
+		_, err = w.store.Enqueue(t.Context(), tx, manyThings(n)...)
 		w.must(err)
 		w.must(tx.Commit(t.Context()))
 	}
-	w.equal("pending", w.pending(), 3+outbox.Many)
+	w.equal("pending", w.pending(), 3+outbox.CopyThreshold)
+}
+
+// enqueuer is a way to enqueue an event within tx. The header makes the event invalid, if it is not valid itself.
+type enqueuer func(ctx context.Context, w *world, tx pgx.Tx, header string) error
+
+// enqueuers are all functions that send something to the database, a batch of theirs included.
+var enqueuers = map[string]enqueuer{
+	"EnqueueThingHappenedV1": func(ctx context.Context, w *world, tx pgx.Tx, header string) error {
+		_, err := w.store.EnqueueThingHappenedV1(ctx, tx, events.ThingHappenedV1{Entity: "a"},
+			outbox.WithHeader("x", header))
+		return err
+	},
+	"EnqueueVersions": func(ctx context.Context, w *world, tx pgx.Tx, header string) error {
+		_, err := w.store.EnqueueVersions(ctx, tx, []events.Event{thing("a", 1)},
+			outbox.WithHeader("x", header))
+		return err
+	},
+	"Enqueue": func(ctx context.Context, w *world, tx pgx.Tx, header string) error {
+		_, err := w.store.Enqueue(ctx, tx, thing("a", 1), thing(header, 2))
+		return err
+	},
+	"Enqueue of many": func(ctx context.Context, w *world, tx pgx.Tx, header string) error {
+		_, err := w.store.Enqueue(ctx, tx, append(manyThings(outbox.CopyThreshold), thing(header, 1))...)
+		return err
+	},
+	"WitnessTx.EnqueueStrayHappenedV1": func(ctx context.Context, _ *world, tx pgx.Tx, header string) error {
+		handling := events.WitnessTx{Tx: tx, Message: delivery()}
+		_, err := handling.EnqueueStrayHappenedV1(ctx, events.StrayHappenedV1{},
+			outbox.WithHeader("x", header))
+		return err
+	},
+}
+
+func TestAnInvalidEventLeavesTheTransactionUsable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, enqueue := range enqueuers {
+		tx := w.begin()
+		var invalid *outbox.EventError
+		if err := enqueue(t.Context(), w, tx, "a\x00b"); !errors.As(err, &invalid) {
+			t.Errorf("%s of an invalid event: got %v, want an *outbox.EventError", name, err)
+		}
+		w.must(enqueue(t.Context(), w, tx, "fine"))
+		w.must(tx.Commit(t.Context()))
+	}
+	w.equal("events", w.pending(), 3+2+outbox.CopyThreshold+1)
+}
+
+// TestWhatTheDatabaseRefusesIsNoEventError has producers that may not insert.
+func TestWhatTheDatabaseRefusesIsNoEventError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	role := w.role()
+	for name, enqueue := range enqueuers {
+		tx := w.begin()
+		_, err := tx.Exec(t.Context(), `SET LOCAL ROLE `+role)
+		w.must(err)
+		var invalid *outbox.EventError
+		err = enqueue(t.Context(), w, tx, "fine")
+		if err == nil || errors.As(err, &invalid) {
+			t.Errorf("%s: got %v, want an error that is no *outbox.EventError", name, err)
+		}
+		if _, err := tx.Exec(t.Context(), `SELECT`); err == nil {
+			t.Errorf("%s: the transaction goes on after the database has refused", name)
+		}
+		w.must(tx.Rollback(t.Context()))
+	}
+}
+
+func TestAnInvalidEventLeavesTheBatchAsItWas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var batch pgx.Batch
+	var invalid *outbox.EventError
+	if _, err := w.store.QueueThingHappenedV1(t.Context(), &batch,
+		events.ThingHappenedV1{}); !errors.As(err, &invalid) {
+		t.Errorf("QueueThingHappenedV1: got %v, want an *outbox.EventError", err)
+	}
+	if _, err := w.store.QueueVersions(t.Context(), &batch, manyThings(2)); !errors.As(err, &invalid) {
+		t.Errorf("QueueVersions: got %v, want an *outbox.EventError", err)
+	}
+	w.equal("statements", batch.Len(), 0)
+}
+
+// TestABatchThatAPoolSendsIsATransactionOfItsOwn holds what the Queue functions say of a batch.
+func TestABatchThatAPoolSendsIsATransactionOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`CREATE TABLE truth (n integer PRIMARY KEY)`)
+	for i, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		pool := connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+		send := func() error {
+			var batch pgx.Batch
+			_, err := w.store.QueueThingHappenedV1(t.Context(), &batch,
+				events.ThingHappenedV1{Entity: "a"})
+			w.must(err)
+			batch.Queue(`INSERT INTO truth VALUES ($1)`, i)
+			return pool.SendBatch(t.Context(), &batch).Close()
+		}
+		w.must(send())
+		if err := send(); err == nil {
+			t.Errorf("%v: a number was inserted twice", mode)
+		}
+		w.equal("events", w.pending(), i+1)
+	}
+}
+
+// TestWhatAHandlerEnqueuesHasItsEventAsCause: a handler's own options change nothing about that.
+func TestWhatAHandlerEnqueuesHasItsEventAsCause(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tx := w.begin()
+	handling := events.WitnessTx{Tx: tx, Message: delivery()}
+	opts := make([]outbox.EnqueueOption, 1, 2) // which an append could write to
+	opts[0] = outbox.WithCausation(outbox.ID{1})
+	_, err := handling.EnqueueStrayHappenedV1(t.Context(), events.StrayHappenedV1{}, opts...)
+	w.must(err)
+	w.must(tx.Commit(t.Context()))
+	w.equal("cause", query[string](w, `SELECT causation_id FROM outbox`), handling.Message.ID)
+	if opts[:2][1] != nil {
+		t.Error("the caller's options were changed")
+	}
 }

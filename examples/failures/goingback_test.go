@@ -103,7 +103,7 @@ func (g *gated) Publish(ctx context.Context, m *outbox.Message) error {
 func unhurried() outbox.Config {
 	c := quick()
 	c.Lease, c.PublishTimeout = 4*patience, 2*patience
-	c.BackoffMin, c.BackoffMax = time.Hour, time.Hour
+	c.MinRetryDelay, c.MaxRetryDelay = time.Hour, time.Hour
 	return c
 }
 
@@ -125,7 +125,7 @@ func TestWhatACrashUndidIsPublishedAgain(t *testing.T) {
 	// The server writes to the disk now and then all the same.
 	for cameBack, n := 0, 0; cameBack == 0; n++ {
 		before := relay.Stats()
-		list := []outbox.Event{events.StrayHappenedV1{Entity: "refused", N: int64(n)}}
+		list := []events.Event{events.StrayHappenedV1{Entity: "refused", N: int64(n)}}
 		for i := range 50 {
 			list = append(list, thing(fmt.Sprint("key ", n, i%10), i))
 		}
@@ -296,12 +296,12 @@ func TestAStandbyThatLagsIsPromoted(t *testing.T) {
 // enqueueTruth commits n events, and notes them in table truth.
 func (w *world) enqueueTruth(n int) {
 	w.Helper()
-	list := make([]outbox.Event, n)
+	list := make([]events.Event, n)
 	for i := range list {
 		list[i] = thing(fmt.Sprint("key ", i%7), i)
 	}
 	tx := w.begin()
-	ids, err := events.Enqueue(w.Context(), tx, list...)
+	ids, err := w.store.Enqueue(w.Context(), tx, list...)
 	w.must(err)
 	for _, id := range ids {
 		_, err := tx.Exec(w.Context(), `INSERT INTO truth VALUES ($1)`, id.String())

@@ -62,7 +62,7 @@ func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
 			recording := &outboxtest.RecordingPublisher{}
 			var up atomic.Bool
 			c := quick()
-			c.BackoffMin, c.BackoffMax, c.MaxAttempts = backoff, backoff, outbox.Unlimited
+			c.MinRetryDelay, c.MaxRetryDelay, c.MaxAttempts = backoff, backoff, outbox.Unlimited
 			relay, _ := w.run(store, publisherFunc(func(ctx context.Context,
 				m *outbox.Message) error {
 				if !up.Load() {

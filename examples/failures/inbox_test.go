@@ -46,7 +46,7 @@ func TestASecondConsumerAppliesTheEventToo(t *testing.T) {
 	m := delivery()
 	for _, name := range []string{"billing", "shipping"} {
 		c := w.consumer(name, nothing)
-		for _, want := range []inbox.Outcome{inbox.Applied, inbox.Repeated} {
+		for _, want := range []inbox.Outcome{inbox.OutcomeApplied, inbox.OutcomeDuplicate} {
 			outcome, err := c.Handle(t.Context(), m)
 			w.must(err)
 			w.equal("outcome for "+name, outcome, want)
@@ -73,7 +73,7 @@ func TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent(t *testing.T) {
 	statement = "SELECT 1"
 	outcome, err := c.Handle(t.Context(), m)
 	w.must(err)
-	w.equal("the redelivery", outcome, inbox.Applied)
+	w.equal("the redelivery", outcome, inbox.OutcomeApplied)
 }
 
 // TestADeliveryWaitsForNoOther delivers an event while another delivery of it is being handled.
@@ -103,7 +103,7 @@ func TestADeliveryWaitsForNoOther(t *testing.T) {
 	w.must(<-done)
 	outcome, err := fast.Handle(t.Context(), m)
 	w.must(err)
-	w.equal("outcome afterwards", outcome, inbox.Repeated)
+	w.equal("outcome afterwards", outcome, inbox.OutcomeDuplicate)
 	w.equal("effects", w.effects(), 1)
 }
 
@@ -153,7 +153,7 @@ func (w *world) setting(name, value string) {
 func (w *world) produceWithRetries(key string, n int) {
 	for i := 0; i < n; {
 		err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
-			_, err := events.Enqueue(w.Context(), tx, thing(key, i))
+			_, err := w.store.Enqueue(w.Context(), tx, thing(key, i))
 			return err
 		})
 		if err == nil {
@@ -201,7 +201,7 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	var published outboxtest.RecordingPublisher
 	c := quick()
 	// The delay is random, and must not be next to nothing.
-	c.BackoffMin, c.BackoffMax = 1000*time.Hour, 1000*time.Hour
+	c.MinRetryDelay, c.MaxRetryDelay = 1000*time.Hour, 1000*time.Hour
 	refusals := make(chan struct{}, 1)
 	refusals <- struct{}{}
 	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published, Decide: func(*outbox.Message) outboxtest.Fault {
@@ -215,6 +215,6 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	w.eventually("it is put off", func() bool { return relay.Stats().Retried == 1 })
 	outcome, err := consumer.Handle(t.Context(), m)
 	w.must(err)
-	w.equal("outcome", outcome, inbox.Repeated)
+	w.equal("outcome", outcome, inbox.OutcomeDuplicate)
 	w.equal("its cause", w.published(&published, 1)[0].CausationID, m.ID)
 }

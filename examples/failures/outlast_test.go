@@ -64,7 +64,7 @@ func (w *world) produce(pool *pgxpool.Pool, stop <-chan struct{}) {
 		case <-time.After(time.Millisecond):
 		}
 		_ = pgx.BeginFunc(w.Context(), pool, func(tx pgx.Tx) error {
-			ids, err := events.Enqueue(w.Context(), tx, thing(fmt.Sprint("key ", n%5), n))
+			ids, err := w.store.Enqueue(w.Context(), tx, thing(fmt.Sprint("key ", n%5), n))
 			if err != nil {
 				return err
 			}

@@ -25,11 +25,11 @@ func isCode(err error, code string) bool {
 func (w *world) keepEvents(n int) {
 	w.Helper()
 	w.must(pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
-		list := make([]outbox.Event, n)
+		list := make([]prefixed.Event, n)
 		for i := range list {
 			list[i] = prefixed.ThingHappenedV1{Entity: fmt.Sprint("key ", i%7), N: int64(i)}
 		}
-		_, err := prefixed.Enqueue(w.Context(), tx, list...)
+		_, err := prefixed.NewStore(w.pool).Enqueue(w.Context(), tx, list...)
 		return err
 	}))
 }

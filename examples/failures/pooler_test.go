@@ -68,19 +68,19 @@ func (w *world) wholePath() {
 	w.equal("the replayed", messages[4].ID, ids[0])
 	w.applyOnce(&messages[4])
 	w.relayUntil(faulty, func() bool { return w.pending() == 0 })
-	w.enqueue(manyThings(outbox.Many)...)
+	w.enqueue(manyThings(outbox.CopyThreshold)...)
 	w.relayUntil(faulty, func() bool { return w.pending() == 0 })
-	w.equal("published", len(recording.Messages()), 6+outbox.Many)
+	w.equal("published", len(recording.Messages()), 6+outbox.CopyThreshold)
 	w.must(w.store.Maintain(w.Context()))
 	w.must(w.store.Notify(w.Context()))
 }
 
 // queue enqueues an event in the round trip of a batch.
-func (w *world) queue(e outbox.Event) {
+func (w *world) queue(e events.Event) {
 	w.Helper()
 	tx := w.begin()
 	var batch pgx.Batch
-	_, err := events.QueueThingHappenedV1(w.Context(), &batch, e.(events.ThingHappenedV1), outbox.WithHeader("tenant", "größe"))
+	_, err := w.store.QueueThingHappenedV1(w.Context(), &batch, e.(events.ThingHappenedV1), outbox.WithHeader("tenant", "größe"))
 	w.must(err)
 	w.must(tx.SendBatch(w.Context(), &batch).Close())
 	w.must(tx.Commit(w.Context()))
@@ -108,7 +108,7 @@ func (w *world) relayUntil(p outbox.Publisher, condition func() bool) {
 func (w *world) applyOnce(m *outbox.Message) {
 	w.Helper()
 	consumer := events.NewWitness(w.store, emitting{})
-	for _, want := range []inbox.Outcome{inbox.Applied, inbox.Repeated} {
+	for _, want := range []inbox.Outcome{inbox.OutcomeApplied, inbox.OutcomeDuplicate} {
 		outcome, err := consumer.Handle(w.Context(), m)
 		w.must(err)
 		w.equal("outcome", outcome, want)
@@ -119,8 +119,10 @@ func (w *world) applyOnce(m *outbox.Message) {
 // emitting is a consumer that emits an event for each it handles.
 type emitting struct{}
 
-func (emitting) HandleThingHappenedV1(ctx context.Context, _ pgx.Tx, e events.ThingHappenedV1, emit events.WitnessEmitter) error {
-	_, err := emit.StrayHappenedV1(ctx, events.StrayHappenedV1(e))
+func (emitting) HandleThingHappenedV1(
+	ctx context.Context, tx events.WitnessTx, e events.ThingHappenedV1,
+) error {
+	_, err := tx.EnqueueStrayHappenedV1(ctx, events.StrayHappenedV1(e))
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
@@ -40,13 +41,13 @@ func TestRetriesAreSpreadOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const n = 200
-	var list []outbox.Event
+	var list []events.Event
 	for i := range n {
 		list = append(list, thing(fmt.Sprint("key ", i), 1))
 	}
 	w.enqueue(list...)
 	c := quick()
-	c.BackoffMin, c.BackoffMax = 10*time.Minute, time.Hour
+	c.MinRetryDelay, c.MaxRetryDelay = 10*time.Minute, time.Hour
 	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error { return outboxtest.ErrRefused }), c)
 	// A few are put off for the second time.
 	w.eventually("all are put off", func() bool { return relay.Stats().Retried >= n })

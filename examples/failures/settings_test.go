@@ -87,14 +87,16 @@ func (w *world) roundTrip() {
 	b, err := w.store.Backlog(w.Context())
 	w.must(err)
 	w.equal("backlog", b, outbox.Backlog{})
-	for _, want := range []inbox.Claim{inbox.Fresh, inbox.Duplicate} {
-		w.must(w.store.InTx(w.Context(), func(tx pgx.Tx) error {
-			claim, err := w.store.Claim(w.Context(), tx, "witness", ids[0])
+	for _, want := range []inbox.Claim{inbox.ClaimFresh, inbox.ClaimDuplicate} {
+		_, err := w.store.InTx(w.Context(), inbox.InTxParams[pgx.Tx]{Run: func(tx pgx.Tx) error {
+			r, err := w.store.Claim(w.Context(), tx,
+				inbox.ClaimParams{Consumer: "witness", Event: ids[0]})
 			w.must(err)
-			w.equal("claim", claim, want)
-			_, err = w.store.Redispatch(w.Context(), tx, ids[0])
+			w.equal("claim", r.Claim, want)
+			_, err = w.store.Redispatch(w.Context(), tx, inbox.RedispatchParams{Causation: ids[0]})
 			return err
-		}))
+		}})
+		w.must(err)
 	}
 }
 

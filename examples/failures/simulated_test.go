@@ -162,7 +162,7 @@ func TestAFailedEventThatIsDeletedByHandHoldsItsKeyNoLonger(t *testing.T) {
 				return outboxtest.Refuse
 			}
 			return outboxtest.Deliver
-		}}, outbox.Config{BackoffMin: time.Hour, BackoffMax: 24 * time.Hour, Logger: silent()})
+		}}, outbox.Config{MinRetryDelay: time.Hour, MaxRetryDelay: 24 * time.Hour, Logger: silent()})
 		time.Sleep(10 * time.Second)
 		w.equal("held keys, published", fmt.Sprint(relay.Stats().Held, len(recording.Messages())), "1 0")
 		store.hide(ids[0])
@@ -193,7 +193,7 @@ func TestRetriesAfterACrashAreInTime(t *testing.T) {
 				return outboxtest.Refuse
 			}
 			return outboxtest.Deliver
-		}}, outbox.Config{BackoffMin: time.Millisecond, BackoffMax: time.Second, Logger: silent()})
+		}}, outbox.Config{MinRetryDelay: time.Millisecond, MaxRetryDelay: time.Second, Logger: silent()})
 		for len(recording.Messages()) < len(ids) {
 			time.Sleep(100 * time.Millisecond)
 			if time.Since(began) > 10*time.Second {

@@ -113,8 +113,8 @@ func TestSettlesThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 }
 
 // manyEntities returns n events, each of a key of its own.
-func manyEntities(n int) []outbox.Event {
-	list := make([]outbox.Event, n)
+func manyEntities(n int) []events.Event {
+	list := make([]events.Event, n)
 	for i := range list {
 		list[i] = thing(fmt.Sprint("key ", i), i)
 	}
@@ -136,7 +136,7 @@ func TestAnEventThatCannotBeSettledStandsInNoOthersWay(t *testing.T) {
 	for i := range 5 {
 		list := append(manyEntities(400), events.StrayHappenedV1{N: 1})
 		if i == 0 {
-			list = append([]outbox.Event{thing("stuck", 1), thing("stuck too", 1)}, list...)
+			list = append([]events.Event{thing("stuck", 1), thing("stuck too", 1)}, list...)
 		}
 		n += len(w.enqueue(list...))
 		w.eventually("all others are settled", func() bool { return w.pending() == 2 })

@@ -15,6 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/examples/internal/migrate"
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
+	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
@@ -48,11 +49,13 @@ func TestAnotherServicesTablesAreRefused(t *testing.T) {
 	w.equal("events that wait", w.pending(), 3)
 	w.equal("shards that were added", query[int](w, `SELECT count(*) FROM outbox_shard`), 0)
 
-	w.must(w.store.InTx(t.Context(), func(tx pgx.Tx) error {
-		_, err := w.store.Claim(t.Context(), tx, "witness", outbox.ID{1})
+	_, err = w.store.InTx(t.Context(), inbox.InTxParams[pgx.Tx]{Run: func(tx pgx.Tx) error {
+		_, err := w.store.Claim(t.Context(), tx,
+			inbox.ClaimParams{Consumer: "witness", Event: outbox.ID{1}})
 		w.wants(err, "inbox", `"shop/orders"`, `"outboxgen/conformance"`)
 		return nil
-	}))
+	}})
+	w.must(err)
 	w.equal("events claimed", query[int](w, `SELECT count(*) FROM inbox`), 0)
 
 	// As the message says, of a service that was renamed.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
@@ -43,7 +42,7 @@ func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
 func (w *world) commitBehind(last *atomic.Int64) int {
 	w.Helper()
 	late := w.begin()
-	_, err := events.Enqueue(w.Context(), late, thing("late", 1))
+	_, err := w.store.Enqueue(w.Context(), late, thing("late", 1))
 	w.must(err)
 	w.enqueue(thing("early", 1))
 	early := query[int64](w, `SELECT seq FROM outbox WHERE key = 'early'`)
@@ -97,7 +96,7 @@ func (w *world) commitInAnyOrder(producers, each int) int {
 			for n := range each {
 				tx, err := w.pool.Begin(w.Context())
 				w.must(err)
-				_, err = events.Enqueue(w.Context(), tx, thing(fmt.Sprintf("%d/%d", p, n), 1))
+				_, err = w.store.Enqueue(w.Context(), tx, thing(fmt.Sprintf("%d/%d", p, n), 1))
 				w.must(err)
 				if open = append(open, tx); len(open) < 2 && n < each-1 {
 					continue

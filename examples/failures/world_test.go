@@ -124,13 +124,13 @@ func (w *world) begin() pgx.Tx {
 }
 
 // thing is an event with a key.
-func thing(key string, n int) outbox.Event { return events.ThingHappenedV1{Entity: key, N: int64(n)} }
+func thing(key string, n int) events.Event { return events.ThingHappenedV1{Entity: key, N: int64(n)} }
 
 // enqueue commits events in one transaction.
-func (w *world) enqueue(list ...outbox.Event) []outbox.ID {
+func (w *world) enqueue(list ...events.Event) []outbox.ID {
 	w.Helper()
 	tx := w.begin()
-	ids, err := events.Enqueue(w.Context(), tx, list...)
+	ids, err := w.store.Enqueue(w.Context(), tx, list...)
 	w.must(err)
 	w.must(tx.Commit(w.Context()))
 	return ids
@@ -143,7 +143,7 @@ func (w *world) pending() int { return query[int](w, `SELECT count(*) FROM outbo
 func quick() outbox.Config {
 	return outbox.Config{
 		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
-		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond, Logger: silent(),
+		MinRetryDelay: 5 * time.Millisecond, MaxRetryDelay: 50 * time.Millisecond, Logger: silent(),
 	}
 }
 

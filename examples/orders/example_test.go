@@ -18,13 +18,15 @@ func Example_enqueue() {
 	pool := openShop(ctx)
 	defer pool.Close()
 
+	store := events.NewStore(pool) // one for each database
+	shop := orders.NewShop(store)
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		return orders.PlaceOrder(ctx, tx, twoMugs())
+		return shop.PlaceOrder(ctx, tx, twoMugs())
 	})
 	check(err)
 
 	var broker outboxtest.RecordingPublisher
-	relay, err := outbox.NewRelay(events.NewStore(pool), &broker, outbox.Config{})
+	relay, err := outbox.NewRelay(store, &broker, outbox.Config{})
 	check(err)
 	stats, err := relay.RunOnce(ctx) // a process of its own calls Run
 	check(err)
@@ -67,7 +69,8 @@ func Example_deadLetters() {
 	pool := openShop(ctx)
 	defer pool.Close()
 	store := events.NewStore(pool)
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return orders.PlaceOrder(ctx, tx, twoMugs()) })
+	shop := orders.NewShop(store)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return shop.PlaceOrder(ctx, tx, twoMugs()) })
 	check(err)
 
 	refusing := &outboxtest.FaultyPublisher{

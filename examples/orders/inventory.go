@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
 )
@@ -20,10 +19,11 @@ type Inventory struct{}
 
 var _ events.InventoryConsumer = Inventory{}
 
-// HandleOrderPlacedV1 reduces the stock and announces that it did, both as part of tx. That the event comes once only is not its
-// concern: for a duplicate it is not called. Where it fails, the event is delivered again, until there is enough in stock.
+// HandleOrderPlacedV1 reduces the stock and announces that it did, both as part of tx. That the event
+// comes once only is not its concern: it is not called for a duplicate. If it fails, the event is
+// delivered again, until there is enough in stock.
 func (Inventory) HandleOrderPlacedV1(
-	ctx context.Context, tx pgx.Tx, e events.OrderPlacedV1, emit events.InventoryEmitter,
+	ctx context.Context, tx events.InventoryTx, e events.OrderPlacedV1,
 ) error {
 	// In the same order everywhere, so that two orders of the same articles do not wait for each other.
 	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int { return strings.Compare(a.Sku, b.Sku) })
@@ -37,6 +37,6 @@ func (Inventory) HandleOrderPlacedV1(
 			return fmt.Errorf("reserve %s: %w", line.Sku, ErrOutOfStock)
 		}
 	}
-	_, err := emit.StockReservedV1(ctx, events.StockReservedV1{OrderID: e.OrderID, Lines: e.Lines})
+	_, err := tx.EnqueueStockReservedV1(ctx, events.StockReservedV1{OrderID: e.OrderID, Lines: e.Lines})
 	return err
 }

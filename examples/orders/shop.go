@@ -34,8 +34,17 @@ type Order struct {
 	Lines      []events.OrderLine // of one currency, a line per article
 }
 
-// PlaceOrder writes the order and its event as part of tx: both are there once tx commits, and neither if it does not.
-func PlaceOrder(ctx context.Context, tx pgx.Tx, o Order) error {
+// Shop takes orders.
+type Shop struct {
+	store *events.Store
+}
+
+// NewShop returns a shop that announces its orders through store.
+func NewShop(store *events.Store) *Shop { return &Shop{store: store} }
+
+// PlaceOrder writes the order and its event as part of tx: both are there once tx commits, and neither
+// if it does not.
+func (s *Shop) PlaceOrder(ctx context.Context, tx pgx.Tx, o Order) error {
 	placed := events.OrderPlacedV1{
 		OrderID:    o.ID,
 		CustomerID: o.CustomerID,
@@ -48,7 +57,7 @@ func PlaceOrder(ctx context.Context, tx pgx.Tx, o Order) error {
 	if err := insertOrder(ctx, shopdb.New(tx), placed); err != nil {
 		return fmt.Errorf("place order %s: %w", o.ID, err)
 	}
-	if _, err := events.EnqueueOrderPlacedV1(ctx, tx, placed); err != nil {
+	if _, err := s.store.EnqueueOrderPlacedV1(ctx, tx, placed); err != nil {
 		return fmt.Errorf("place order %s: %w", o.ID, err)
 	}
 	return nil

@@ -50,7 +50,10 @@ func TestARefusedOrderLeavesNothing(t *testing.T) {
 	defer pool.Close()
 	order := twoMugs()
 	order.Lines[0].Quantity = 0
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return orders.PlaceOrder(t.Context(), tx, order) })
+	shop := orders.NewShop(events.NewStore(pool))
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return shop.PlaceOrder(t.Context(), tx, order)
+	})
 	if err == nil {
 		t.Error("an order of nothing was placed")
 	}
@@ -115,7 +118,8 @@ func twoMugs() orders.Order {
 
 // placeAndPublish returns the message of an order that was placed.
 func placeAndPublish(ctx context.Context, pool *pgxpool.Pool, store *events.Store) *outbox.Message {
-	check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return orders.PlaceOrder(ctx, tx, twoMugs()) }))
+	shop := orders.NewShop(store)
+	check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return shop.PlaceOrder(ctx, tx, twoMugs()) }))
 	var broker outboxtest.RecordingPublisher
 	relayOnce(ctx, store, &broker)
 	return &broker.Messages()[0]

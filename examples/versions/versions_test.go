@@ -115,9 +115,9 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	var id uuid.UUID
 	s.inTx(func(tx pgx.Tx) (err error) {
 		order := uuid.New()
-		id, err = next.EnqueueVersions(t.Context(), tx, both(order))
+		id, err = s.newStore.EnqueueVersions(t.Context(), tx, both(order))
 		if err == nil { // a producer that ran twice
-			_, err = next.EnqueueVersions(t.Context(), tx, both(order), outbox.WithID(id))
+			_, err = s.newStore.EnqueueVersions(t.Context(), tx, both(order), outbox.WithID(id))
 		}
 		return err
 	})
@@ -184,8 +184,9 @@ func open(t *testing.T) *shop {
 		AckWait: 2 * time.Second,
 	})
 	s.must(err)
-	relay, err := outbox.NewRelay(s.newStore, outboxnats.NewPublisher(js),
-		outbox.Config{Logger: silent()})
+	publisher, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	s.must(err)
+	relay, err := outbox.NewRelay(s.newStore, publisher, outbox.Config{Logger: silent()})
 	s.must(err)
 	s.background(relay.Run)
 	return s
@@ -240,45 +241,49 @@ func writeInvoice(ctx context.Context, tx pgx.Tx, release string, order uuid.UUI
 
 type oldInvoices struct{}
 
-func (oldInvoices) HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e old.OrderPlacedV1) error {
+func (oldInvoices) HandleOrderPlacedV1(
+	ctx context.Context, tx old.InvoicesTx, e old.OrderPlacedV1,
+) error {
 	return writeInvoice(ctx, tx, "old", e.OrderID)
 }
 
 type newInvoices struct{}
 
 func (newInvoices) HandleOrderPlacedV1(
-	ctx context.Context, tx pgx.Tx, e next.OrderPlacedV1, emit next.InvoicesEmitter,
+	ctx context.Context, tx next.InvoicesTx, e next.OrderPlacedV1,
 ) error {
-	return newInvoice(ctx, tx, e.OrderID, emit)
+	return newInvoice(ctx, tx, e.OrderID)
 }
 
 func (newInvoices) HandleOrderPlacedV2(
-	ctx context.Context, tx pgx.Tx, e next.OrderPlacedV2, emit next.InvoicesEmitter,
+	ctx context.Context, tx next.InvoicesTx, e next.OrderPlacedV2,
 ) error {
-	return newInvoice(ctx, tx, e.OrderID, emit)
+	return newInvoice(ctx, tx, e.OrderID)
 }
 
-func newInvoice(ctx context.Context, tx pgx.Tx, order uuid.UUID, emit next.InvoicesEmitter) error {
-	_, err := emit.Versions(ctx, next.InvoiceWrittenV1{OrderID: order},
-		next.InvoiceWrittenV2{OrderID: order, Currency: "EUR"})
+func newInvoice(ctx context.Context, tx next.InvoicesTx, order uuid.UUID) error {
+	_, err := tx.EnqueueVersions(ctx, []next.Event{
+		next.InvoiceWrittenV1{OrderID: order},
+		next.InvoiceWrittenV2{OrderID: order, Currency: "EUR"},
+	})
 	return errors.Join(err, writeInvoice(ctx, tx, "new", order))
 }
 
 type writer func(tx pgx.Tx, order uuid.UUID) error
 
 func (s *shop) writeOld(tx pgx.Tx, order uuid.UUID) error {
-	_, err := old.EnqueueOrderPlacedV1(s.Context(), tx, old.OrderPlacedV1{OrderID: order})
+	_, err := s.oldStore.EnqueueOrderPlacedV1(s.Context(), tx, old.OrderPlacedV1{OrderID: order})
 	return err
 }
 
 func (s *shop) writeNew(tx pgx.Tx, order uuid.UUID) error {
-	_, err := next.EnqueueOrderPlacedV2(s.Context(), tx,
+	_, err := s.newStore.EnqueueOrderPlacedV2(s.Context(), tx,
 		next.OrderPlacedV2{OrderID: order, Currency: "EUR"})
 	return err
 }
 
-func both(order uuid.UUID) []outbox.Event {
-	return []outbox.Event{
+func both(order uuid.UUID) []next.Event {
+	return []next.Event{
 		next.OrderPlacedV1{OrderID: order}, next.OrderPlacedV2{OrderID: order, Currency: "EUR"},
 	}
 }
@@ -286,13 +291,13 @@ func both(order uuid.UUID) []outbox.Event {
 func (s *shop) writeBoth(tx pgx.Tx, order uuid.UUID) error {
 	versions := both(order)
 	rand.Shuffle(2, func(i, j int) { versions[i], versions[j] = versions[j], versions[i] })
-	_, err := next.EnqueueVersions(s.Context(), tx, versions)
+	_, err := s.newStore.EnqueueVersions(s.Context(), tx, versions)
 	return err
 }
 
 func (s *shop) queueBoth(tx pgx.Tx, order uuid.UUID) error {
 	var batch pgx.Batch
-	if _, err := next.QueueVersions(s.Context(), &batch, both(order)); err != nil {
+	if _, err := s.newStore.QueueVersions(s.Context(), &batch, both(order)); err != nil {
 		return err
 	}
 	return tx.SendBatch(s.Context(), &batch).Close()

@@ -22,13 +22,13 @@ type Package struct {
 	Files   map[string][]byte                   // the generated files, by name
 	Removed func(name string, data []byte) bool // reports whether a file will be gone
 	Display func(path string) string            // what messages call a file
-	// says how to mend a file of a package of another name
-	Mend func(name string) string
+	// OtherPackage says what to do about a file of the package of that name.
+	OtherPackage func(name string) string
 }
 
 // Check returns what is wrong with the other Go files of a package's directory, and the contents of
-// the files that it points into. Files that the go command passes over, for the tools' sake or by
-// their build constraints, are of no concern.
+// the files that diagnostics point into. It leaves out the files that the go command ignores,
+// because of their names or their build constraints.
 func Check(dir fs.FS, p Package) (diag.List, map[string][]byte) {
 	c := checker{Package: p, fset: token.NewFileSet(), sources: map[string][]byte{}}
 	users := c.read(dir)
@@ -45,7 +45,7 @@ func Check(dir fs.FS, p Package) (diag.List, map[string][]byte) {
 type checker struct {
 	Package
 	fset     *token.FileSet
-	declared map[string]string // what generated code declares, to the file that does
+	declared map[string]string // the names that generated code declares, and the file of each
 	imported map[string]string // the names under which it imports packages
 	strange  bool              // a file of another package was reported
 	list     diag.List
@@ -75,7 +75,7 @@ func (c *checker) read(dir fs.FS) []user {
 		if err != nil || c.Removed(name, data) {
 			continue
 		}
-		// Of a file that does not parse, go build says more. What was read of it is looked at.
+		// If a file does not parse, go build reports that. Check looks at what could be read of it.
 		syntax, _ := parser.ParseFile(c.fset, name, data, parser.SkipObjectResolution)
 		if syntax == nil || syntax.Name == nil {
 			continue
@@ -97,7 +97,7 @@ func (c *checker) index() {
 		}
 		f, err := parser.ParseFile(c.fset, name, data, parser.SkipObjectResolution)
 		if err != nil {
-			continue // nobody could compile it
+			continue // It does not compile anyway.
 		}
 		display := c.Display(path.Join(c.Dir, name))
 		for _, d := range declarations(f, true) {
@@ -136,15 +136,15 @@ func (c *checker) file(u user) {
 	}
 }
 
-// otherPackage reports one file of another package: if the directory is somebody else's, all of its
-// files are.
+// otherPackage reports the first file of another package only: if the directory belongs to another
+// package, all of its files do.
 func (c *checker) otherPackage(u user) {
 	if !c.strange {
 		c.strange = true
 		c.report(u, u.syntax.Name,
 			"this file is of package %s, and the files that are generated beside it are of "+
 				"package %s",
-			u.syntax.Name.Name, c.Name).help(c.Mend(u.syntax.Name.Name))
+			u.syntax.Name.Name, c.Name).help(c.OtherPackage(u.syntax.Name.Name))
 	}
 }
 

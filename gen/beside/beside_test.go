@@ -47,9 +47,9 @@ func check(name, text string) diag.List {
 			Name: "events", Dir: "events", Files: map[string][]byte{
 				"store.gen.go": []byte(generated), ".gitattributes": nil,
 			},
-			Removed: func(name string, _ []byte) bool { return name == "events/stale.gen.go" },
-			Display: func(path string) string { return "svc/" + path },
-			Mend:    func(name string) string { return "not " + name },
+			Removed:      func(name string, _ []byte) bool { return name == "events/stale.gen.go" },
+			Display:      func(path string) string { return "svc/" + path },
+			OtherPackage: func(name string) string { return "not " + name },
 		})
 	return list
 }
@@ -153,7 +153,7 @@ func TestOneFileOfAnotherPackageIsReported(t *testing.T) {
 	}
 	list, sources := beside.Check(disk, beside.Package{
 		Name: "db", Dir: "db", Removed: func(string, []byte) bool { return false },
-		Display: func(path string) string { return path }, Mend: func(name string) string {
+		Display: func(path string) string { return path }, OtherPackage: func(name string) string {
 			return "move " + name
 		},
 	})

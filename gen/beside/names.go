@@ -10,16 +10,16 @@ import (
 	"strconv"
 )
 
-// systems are those for which a file counts as compiled: what breaks on one of them is worth saying
-// on all.
+// systems are those for which a file counts as compiled. What does not compile on one of them is
+// reported on all.
 var systems = [][2]string{
 	{build.Default.GOOS, build.Default.GOARCH},
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "arm64"}, {"windows", "amd64"},
 }
 
-// isCompiled reports whether the go command takes a file without being given tags: not if its name
-// begins with a point or an underscore, if its build constraint asks for a tag, or if it is no file
-// at all.
+// isCompiled reports whether the go command compiles a file if it is given no tags. It does not if
+// the name begins with a point or an underscore, if the build constraint asks for a tag, or if it
+// is not a regular file.
 func isCompiled(dir fs.FS, in, name string) bool {
 	info, err := fs.Stat(dir, path.Join(in, name))
 	if err != nil || !info.Mode().IsRegular() || path.Ext(name) != ".go" {
@@ -37,7 +37,7 @@ func isCompiled(dir fs.FS, in, name string) bool {
 	return false
 }
 
-// declaration is a name that a file takes: of a package, or of a type, as in Order.Validate.
+// declaration is a name that a file declares, in a package or in a type, as in Order.Validate.
 type declaration struct {
 	name  string
 	ident ast.Node
@@ -98,8 +98,8 @@ func receiver(list *ast.FieldList) string {
 
 var versionSuffix = regexp.MustCompile(`^(.*?)(/v[0-9]+|\.v[0-9]+)$`)
 
-// imports returns the names under which a file imports packages. Without a name of its own, a
-// package is taken to be called like its directory, as nearly all are.
+// imports returns the names under which a file imports packages. An import without a name is taken
+// to have that of the package's directory, as nearly all do.
 func imports(f *ast.File) []declaration {
 	var all []declaration
 	for _, spec := range f.Imports {

@@ -7,11 +7,13 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// check resolves what a draft refers to by name, completes its Catalogue, and reports what does not fit together.
+// check resolves what a draft refers to by name, completes its Catalogue, and reports what does not
+// fit together.
 func check(c *draft, list *diag.List) {
 	k := &checker{
-		draft: c, list: list, typesByName: map[string]*typeDraft{}, eventsByName: map[string]*eventDraft{},
-		collisions: map[[2]diag.Pos]bool{},
+		draft: c, list: list, typesByName: map[string]*typeDraft{},
+		eventsByName: map[string]*eventDraft{},
+		collisions:   map[[2]diag.Pos]bool{},
 	}
 	k.index()
 	for _, step := range checks {
@@ -30,6 +32,7 @@ var checks = []func(*checker){
 	(*checker).versions,
 	(*checker).keys,
 	(*checker).subscriptions,
+	(*checker).personal,
 	(*checker).fieldNames,
 	(*checker).packageNames,
 	(*checker).fileNames,
@@ -46,10 +49,11 @@ type checker struct {
 	searches     int                    // for a name that was meant
 }
 
-// maxSearches bounds what is spent on a catalogue in which hardly a name is right.
+// maxSearches is how many unknown names of a catalogue get a suggestion: each is compared with all
+// names that there are, which takes minutes if thousands of them are wrong.
 const maxSearches = 100
 
-// nearest is the function of that name, for as long as its answers are worth their time.
+// nearest calls the function of that name, maxSearches times at most.
 func (k *checker) nearest(s string, candidates []string) string {
 	if k.searches++; k.searches > maxSearches {
 		return ""
@@ -60,14 +64,14 @@ func (k *checker) nearest(s string, candidates []string) string {
 func (k *checker) add(d diag.Diagnostic) { k.list.Add(d) }
 
 func (k *checker) index() {
-	for _, t := range k.types {
+	for _, t := range k.typeDrafts {
 		k.typesByName[t.Name] = t
 		k.typeNames = append(k.typeNames, t.Name)
 	}
 	for _, s := range Scalars {
 		k.typeNames = append(k.typeNames, string(s))
 	}
-	for _, e := range k.events {
+	for _, e := range k.eventDrafts {
 		if e.valid {
 			k.eventsByName[e.TypeName()] = e
 			k.eventNames = append(k.eventNames, e.TypeName())
@@ -75,17 +79,17 @@ func (k *checker) index() {
 	}
 }
 
-// complete fills the model from the drafts.
+// complete puts the drafts' parts of the model together.
 func (k *checker) complete() {
-	for _, t := range k.types {
-		t.Fields = fieldsOf(t.fields)
+	for _, t := range k.typeDrafts {
+		t.Fields = fieldsOf(t.fieldDrafts)
 		k.Types = append(k.Types, t.Type)
 	}
-	for _, e := range k.events {
-		e.Fields = fieldsOf(e.fields)
+	for _, e := range k.eventDrafts {
+		e.Fields = fieldsOf(e.fieldDrafts)
 		k.Events = append(k.Events, e.Event)
 	}
-	for _, c := range k.consumers {
+	for _, c := range k.consumerDrafts {
 		k.Consumers = append(k.Consumers, c.Consumer)
 	}
 }
@@ -100,19 +104,20 @@ func fieldsOf(drafts []*fieldDraft) []*Field {
 
 // allFields calls f for every field of every struct and payload.
 func (k *checker) allFields(f func(*fieldDraft)) {
-	for _, t := range k.types {
-		for _, field := range t.fields {
+	for _, t := range k.typeDrafts {
+		for _, field := range t.fieldDrafts {
 			f(field)
 		}
 	}
-	for _, e := range k.events {
-		for _, field := range e.fields {
+	for _, e := range k.eventDrafts {
+		for _, field := range e.fieldDrafts {
 			f(field)
 		}
 	}
 }
 
-// resolveTypes turns type expressions into references. A field whose type is unknown is left without one.
+// resolveTypes turns type expressions into references. It sets the expression of a field whose type
+// is unknown to nil.
 func (k *checker) resolveTypes() {
 	k.allFields(func(f *fieldDraft) {
 		if f.expr == nil {
@@ -146,18 +151,9 @@ func (k *checker) resolve(x *typeExpr) *Ref {
 	return ref
 }
 
-// otherNames are what people call the built-in types elsewhere.
-var otherNames = map[string]Scalar{
-	"int": Int64, "integer": Int64, "long": Int64, "bigint": Int64, "uint64": Int64, "uint32": Int64, "int16": Int32,
-	"float": Float64, "double": Float64, "number": Decimal, "numeric": Decimal, "money": Decimal,
-	"boolean": Bool, "text": String, "str": String, "varchar": String,
-	"datetime": Timestamp, "time": Timestamp, "timestamptz": Timestamp, "interval": Duration,
-	"blob": Bytes, "bytea": Bytes, "object": JSON, "any": JSON, "jsonb": JSON, "guid": UUID,
-}
-
 func (k *checker) unknownType(x *typeExpr) {
 	d := diag.New(diag.TypeUnknown, x.pos, "unknown type %q", x.name)
-	near, other := k.nearest(x.name, k.typeNames), otherNames[strings.ToLower(x.name)]
+	near, other := k.nearest(x.name, k.typeNames), scalarCalled(x.name)
 	switch {
 	case other != "" && !strings.EqualFold(near, x.name):
 		d = d.WithHelp("did you mean %q?", other)
@@ -169,9 +165,9 @@ func (k *checker) unknownType(x *typeExpr) {
 	k.add(d)
 }
 
-// enums checks that the values of every enum can be told apart.
+// enums checks that the values of every enum differ, and names their constants.
 func (k *checker) enums() {
-	for _, t := range k.types {
+	for _, t := range k.typeDrafts {
 		if t.Enum == nil {
 			continue
 		}
@@ -180,10 +176,12 @@ func (k *checker) enums() {
 			v := &t.Enum.Values[i]
 			switch pos, twice := first[v.Value]; {
 			case twice:
-				k.add(diag.New(diag.EnumDuplicate, v.Pos, "%q stands in %s a second time", v.Value, t.Name).
+				k.add(diag.New(diag.EnumDuplicate, v.Pos, "%q is in %s a second time", v.Value,
+					t.Name).
 					WithHelp("remove it").WithRelated(pos, "the first one"))
 			case !enumPattern.MatchString(v.Value) || len(v.Value) > maxName:
-				k.add(diag.New(diag.EnumValue, v.Pos, "%q cannot be made the name of a constant", v.Value).
+				k.add(diag.New(diag.EnumValue, v.Pos, "%q cannot be made the name of a constant",
+					v.Value).
 					WithHelp("use letters, digits and _ . -, beginning with a letter or digit"))
 			default:
 				v.GoName = enumGoName(t.GoName, v.Value)
@@ -197,10 +195,10 @@ func (k *checker) enums() {
 
 // topics gives every event its topic.
 func (k *checker) topics() {
-	for _, e := range k.events {
+	for _, e := range k.eventDrafts {
 		switch {
-		case e.topic.said():
-			e.Topic = e.topic.text
+		case e.topicWord.isSet():
+			e.Topic = e.topicWord.text
 		case k.defaultTopic != "":
 			e.Topic = k.defaultTopic
 		case e.valid:
@@ -210,10 +208,11 @@ func (k *checker) topics() {
 	}
 }
 
-// versions checks that those of one event follow one another. They need not begin at 1: old ones are retired.
+// versions checks that the versions of an event have no gaps. They need not begin at 1, because old
+// versions are removed some day.
 func (k *checker) versions() {
 	latest := map[string]*eventDraft{}
-	sorted := slices.Clone(k.events)
+	sorted := slices.Clone(k.eventDrafts)
 	slices.SortStableFunc(sorted, func(a, b *eventDraft) int { return a.Version - b.Version })
 	for _, e := range sorted {
 		if !e.valid {
@@ -221,8 +220,10 @@ func (k *checker) versions() {
 		}
 		before := latest[e.Name]
 		if before != nil && e.Version > before.Version+1 {
-			k.add(diag.New(diag.EventVersionNoSkip, e.Pos, "version %d of %s follows version %d", e.Version, e.Name, before.Version).
-				WithHelp("call it %s", typeName(e.Name, before.Version+1)).WithRelated(before.Pos, "version %d", before.Version))
+			k.add(diag.New(diag.EventVersionNoSkip, e.Pos, "version %d of %s follows version %d",
+				e.Version, e.Name, before.Version).
+				WithHelp("call it %s", typeName(e.Name, before.Version+1)).
+				WithRelated(before.Pos, "version %d", before.Version))
 		}
 		latest[e.Name] = e
 	}

@@ -11,29 +11,28 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// constraintRules say which types a constraint fits.
-var constraintRules = map[string]struct {
-	fits func(Ref) bool
-	what string
-}{
-	"min_length": {isStringOrBytes, "string and bytes"},
-	"max_length": {isStringOrBytes, "string and bytes"},
-	"pattern":    {func(r Ref) bool { return r.Kind == KindScalar && r.Scalar == String }, "string"},
-	"min":        {isNumeric, "int32, int64 and float64"},
-	"max":        {isNumeric, "int32, int64 and float64"},
-	"min_items":  {isCollection, "lists and maps"},
-	"max_items":  {isCollection, "lists and maps"},
+// takes reports whether a constraint fits a type.
+func (r Ref) takes(constraint string) bool {
+	switch r.Kind {
+	case KindList, KindMap:
+		return constraint == "min_items" || constraint == "max_items"
+	default:
+		return r.Scalar.Takes(constraint)
+	}
 }
 
-func isStringOrBytes(r Ref) bool {
-	return r.Kind == KindScalar && (r.Scalar == String || r.Scalar == Bytes)
+// takers names the types that a constraint fits, for people.
+func takers(constraint string) string {
+	names := scalarsThat(func(s Scalar) bool { return s.Takes(constraint) })
+	if len(names) == 0 {
+		return "lists and maps"
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
-
-func isNumeric(r Ref) bool {
-	return r.Kind == KindScalar && (r.Scalar == Int32 || r.Scalar == Int64 || r.Scalar == Float64)
-}
-
-func isCollection(r Ref) bool { return r.Kind == KindList || r.Kind == KindMap }
 
 // constraints checks that every field's constraints fit its type and one another.
 func (k *checker) constraints() {
@@ -42,12 +41,13 @@ func (k *checker) constraints() {
 			return
 		}
 		said := map[string]constraintDraft{}
-		for _, c := range f.constraints {
+		for _, c := range f.constraintDrafts {
 			if k.constraint(f, c) {
 				said[c.name] = c
 			}
 		}
-		for _, pair := range [][2]string{{"min_length", "max_length"}, {"min", "max"}, {"min_items", "max_items"}} {
+		for _, pair := range [][2]string{{"min_length", "max_length"}, {"min", "max"},
+			{"min_items", "max_items"}} {
 			k.constraintPair(said, pair[0], pair[1])
 		}
 	})
@@ -55,10 +55,9 @@ func (k *checker) constraints() {
 
 // constraint checks one constraint and puts it into the field.
 func (k *checker) constraint(f *fieldDraft, c constraintDraft) bool {
-	rule := constraintRules[c.name]
-	if !rule.fits(f.Type) {
+	if !f.Type.takes(c.name) {
 		k.add(diag.New(diag.ConstraintType, c.keyPos, "%s does not fit type %s", c.name, f.Type).
-			WithHelp("it is for %s", rule.what))
+			WithHelp("it is for %s", takers(c.name)))
 		return false
 	}
 	into := &f.Constraints
@@ -86,9 +85,10 @@ func (k *checker) count(c constraintDraft, into **int) bool {
 	if strings.HasPrefix(c.name, "max") {
 		lowest = 1
 	}
-	n, err := strconv.ParseInt(c.number, 10, 32)
+	n, err := strconv.ParseInt(c.text, 10, 32)
 	if err != nil || n < int64(lowest) {
-		k.add(diag.New(diag.ConstraintRange, c.pos, "%s is from %d to %d, not %s", c.name, lowest, math.MaxInt32, c.number))
+		k.add(diag.New(diag.ConstraintRange, c.pos, "%s is from %d to %d, not %s", c.name, lowest,
+			math.MaxInt32, c.text))
 		return false
 	}
 	value := int(n)
@@ -98,37 +98,36 @@ func (k *checker) count(c constraintDraft, into **int) bool {
 
 // number reads a limit on a number of the given type, as a Go literal.
 func (k *checker) number(c constraintDraft, s Scalar, into **string) bool {
-	literal, help := "", ""
-	if s == Float64 {
-		literal, help = floatLimit(c.number)
-	} else {
-		literal, help = integerLimit(c.number, map[Scalar]int{Int32: 32, Int64: 64}[s])
-	}
+	literal, help := s.row().limit(c.text)
 	if help != "" {
 		k.add(diag.New(diag.ConstraintRange, c.pos, "%s %s is not a number of type %s", c.name,
-			c.number, s).WithHelp("%s", help))
+			c.text, s).WithHelp("%s", help))
 		return false
 	}
 	*into = &literal
 	return true
 }
 
-// integerLimit returns a whole number of so many bits as a literal, or says why it is none.
-func integerLimit(text string, bits int) (literal, help string) {
-	n, err := strconv.ParseInt(text, 10, bits)
-	switch {
-	case err == nil:
-		return strconv.FormatInt(n, 10), ""
-	case !integerPattern.MatchString(text):
-		return "", "write it without a fraction and an exponent"
-	default:
-		most := int64(1)<<(bits-1) - 1
-		return "", fmt.Sprintf("it is from %d to %d: remove the key for no limit", -most-1, most)
+// integerLimit returns a function that turns a whole number of so many bits into a Go literal, or
+// says how to mend it.
+func integerLimit(bits int) func(text string) (literal, help string) {
+	return func(text string) (literal, help string) {
+		n, err := strconv.ParseInt(text, 10, bits)
+		switch {
+		case err == nil:
+			return strconv.FormatInt(n, 10), ""
+		case !integerPattern.MatchString(text):
+			return "", "write it without a fraction and an exponent"
+		default:
+			most := int64(1)<<(bits-1) - 1
+			return "", fmt.Sprintf("it is from %d to %d: remove the key for no limit", -most-1,
+				most)
+		}
 	}
 }
 
-// floatLimit returns a number as a literal, or says why a float64 does not hold it. One that is not
-// the shortest text of the float64 next to it would become another number without a word.
+// floatLimit turns a number into a Go literal, or says how to mend it. It refuses a number that
+// float64 cannot hold, since the limit would silently be another one.
 func floatLimit(text string) (literal, help string) {
 	x, err := strconv.ParseFloat(text, 64)
 	nearest := strconv.FormatFloat(x, 'g', -1, 64)
@@ -145,8 +144,8 @@ func floatLimit(text string) (literal, help string) {
 	}
 }
 
-// isNumberOf reports whether text is the number that x is exactly, or the one that its shortest
-// text is. All three are of a size that a float64 has, so that no fraction grows out of bounds.
+// isNumberOf reports whether text is exactly the number x, or exactly the number that x's shortest
+// text stands for. All three are numbers of a size that float64 has, which bounds the fractions.
 func isNumberOf(text string, x float64, shortest string) bool {
 	number, ok := new(big.Rat).SetString(text)
 	short, ok2 := new(big.Rat).SetString(shortest)
@@ -154,13 +153,14 @@ func isNumberOf(text string, x float64, shortest string) bool {
 }
 
 func (k *checker) pattern(c constraintDraft, into *string) bool {
-	if _, err := regexp.Compile(c.number); err != nil {
+	if _, err := regexp.Compile(c.text); err != nil {
 		reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
-		k.add(diag.New(diag.ConstraintPattern, c.pos, "this is not a regular expression: %s", reason).
+		k.add(diag.New(diag.ConstraintPattern, c.pos, "this is not a regular expression: %s",
+			reason).
 			WithHelp("the syntax is RE2's: https://github.com/google/re2/wiki/Syntax"))
 		return false
 	}
-	*into = c.number
+	*into = c.text
 	return true
 }
 
@@ -168,14 +168,15 @@ func (k *checker) pattern(c constraintDraft, into *string) bool {
 func (k *checker) constraintPair(said map[string]constraintDraft, lower, upper string) {
 	low, ok := said[lower]
 	high, ok2 := said[upper]
-	if !ok || !ok2 || compareNumbers(low.number, high.number) <= 0 {
+	if !ok || !ok2 || compareNumbers(low.text, high.text) <= 0 {
 		return
 	}
-	k.add(diag.New(diag.ConstraintRange, high.pos, "%s %s is below %s %s: no value fits", upper, high.number, lower, low.number).
+	k.add(diag.New(diag.ConstraintRange, high.pos, "%s %s is below %s %s: no value fits", upper,
+		high.text, lower, low.text).
 		WithRelated(low.pos, "%s", lower))
 }
 
-// compareNumbers compares texts that have been found to be numbers, exactly.
+// compareNumbers compares two numbers exactly. Texts that are no numbers have been reported.
 func compareNumbers(a, b string) int {
 	x, _, errX := big.ParseFloat(a, 10, 200, big.ToNearestEven)
 	y, _, errY := big.ParseFloat(b, 10, 200, big.ToNearestEven)

@@ -7,14 +7,13 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// fieldNames checks that the fields of a struct differ in Go and in JSON.
+// fieldNames checks that no two fields of a struct share a name in Go or in JSON.
 func (k *checker) fieldNames() {
-	personal := k.personalTypes()
-	for _, t := range k.types {
-		k.structNames(t.fields, personal[t.Type])
+	for _, t := range k.typeDrafts {
+		k.structNames(t.fieldDrafts, t.Personal)
 	}
-	for _, e := range k.events {
-		k.structNames(e.fields, holdsPersonal(e.fields, personal))
+	for _, e := range k.eventDrafts {
+		k.structNames(e.fieldDrafts, e.Personal)
 	}
 }
 
@@ -25,41 +24,51 @@ func (k *checker) structNames(fields []*fieldDraft, personal bool) {
 			continue
 		}
 		pos, what := f.Pos, "field "+f.Name
-		if f.goName.said() {
-			pos = f.goName.pos
+		if f.goNameWord.isSet() {
+			pos = f.goNameWord.pos
 		}
 		switch {
 		case slices.Contains(methodNames, f.GoName):
-			k.add(diag.New(diag.NameReserved, pos, "%s is called %s in Go, as is a method of generated structs", what, f.GoName).
+			k.add(diag.New(diag.NameReserved, pos,
+				"%s is called %s in Go, as is a method of generated structs", what, f.GoName).
 				WithHelp("give it a go_name"))
 		case personal && slices.Contains(personalMethodNames, f.GoName):
-			k.add(diag.New(diag.NameReserved, pos, "%s is called %s in Go, as is a method of structs that hold personal data", what, f.GoName).
+			k.add(diag.New(diag.NameReserved, pos,
+				"%s is called %s in Go, as is a method of structs that hold personal data", what,
+				f.GoName).
 				WithHelp("give it a go_name"))
 		default:
 			k.claimName(goNames, f.GoName, f.GoName, what, "give one of them a go_name", pos)
 		}
 		pos = f.Pos
-		if f.jsonName.said() {
-			pos = f.jsonName.pos
+		if f.jsonNameWord.isSet() {
+			pos = f.jsonNameWord.pos
 		}
-		k.claimName(jsonNames, strings.ToLower(f.JSONName), f.JSONName, what, "give one of them another json_name", pos)
+		k.claimName(jsonNames, strings.ToLower(f.JSONName), f.JSONName, what,
+			"give one of them another json_name", pos)
 	}
 }
 
-// personalTypes returns the types that hold personal data, be it in what they contain.
-func (k *checker) personalTypes() map[*Type]bool {
-	personal := map[*Type]bool{}
+// personal finds the types and events that hold personal data, in their own fields or in what these
+// contain.
+func (k *checker) personal() {
 	for changed := true; changed; {
 		changed = false
-		for _, t := range k.types {
-			if !personal[t.Type] && holdsPersonal(t.fields, personal) {
-				personal[t.Type], changed = true, true
+		for _, t := range k.typeDrafts {
+			if !t.Personal && anyPersonal(t.fieldDrafts) {
+				t.Personal, changed = true, true
 			}
 		}
 	}
-	return personal
+	for _, e := range k.eventDrafts {
+		e.Personal = anyPersonal(e.fieldDrafts)
+	}
 }
 
-func holdsPersonal(fields []*fieldDraft, personal map[*Type]bool) bool {
-	return slices.ContainsFunc(fields, func(f *fieldDraft) bool { return f.PII || personal[innermost(f.Type).Named] })
+// anyPersonal reports whether a field is personal data, or of a type that is known to hold some.
+func anyPersonal(fields []*fieldDraft) bool {
+	return slices.ContainsFunc(fields, func(f *fieldDraft) bool {
+		t := innermost(f.Type).Named
+		return f.PII || t != nil && t.Personal
+	})
 }

@@ -1,29 +1,28 @@
 package catalogue
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// recursion reports structs that contain themselves other than through an optional, a list or a
-// map. Of all the types that contain one another, one circle is reported.
+// recursion reports structs that contain themselves, unless through an optional, a list or a map.
+// It reports one circle for each group of types that contain one another.
 func (k *checker) recursion() {
 	nodes := map[*Type]int{}
-	for i, t := range k.types {
+	for i, t := range k.typeDrafts {
 		nodes[t.Type] = i
 	}
 	var arrows []arrow[*fieldDraft]
-	for i, t := range k.types {
-		for _, f := range t.fields {
+	for i, t := range k.typeDrafts {
+		for _, f := range t.fieldDrafts {
 			if f.expr != nil && f.Type.Kind == KindNamed && !f.Type.Optional {
 				arrows = append(arrows,
 					arrow[*fieldDraft]{from: i, to: nodes[f.Type.Named], why: f})
 			}
 		}
 	}
-	for _, circle := range circles(len(k.types), arrows) {
+	for _, circle := range circles(len(k.typeDrafts), arrows) {
 		k.reportCircle(circle)
 	}
 }
@@ -31,37 +30,34 @@ func (k *checker) recursion() {
 func (k *checker) reportCircle(circle []arrow[*fieldDraft]) {
 	var steps []string
 	for _, a := range circle {
-		steps = append(steps, k.types[a.from].Name+"."+a.why.Name)
+		steps = append(steps, k.typeDrafts[a.from].Name+"."+a.why.Name)
 	}
 	last := circle[len(circle)-1].why
 	d := diag.New(diag.TypeRecursive, last.expr.pos, "type %s contains itself: %s",
-		k.types[circle[0].from].Name, listed(steps, ", "))
+		k.typeDrafts[circle[0].from].Name, listed(steps, ", "))
 	d = d.WithHelp("make one of them optional, a list or a map")
 	for i, a := range circle[:len(circle)-1] {
 		if i < maxListed {
-			d = d.WithRelated(a.why.expr.pos, "%s contains %s", k.types[a.from].Name,
-				k.types[a.to].Name)
+			d = d.WithRelated(a.why.expr.pos, "%s contains %s", k.typeDrafts[a.from].Name,
+				k.typeDrafts[a.to].Name)
 		}
 	}
 	k.add(d)
 }
 
-// keyTypes are the scalars that an event's key can be: those with one text per value.
-var keyTypes = []Scalar{String, UUID, Int32, Int64, Date}
-
 // keys resolves every event's key to the path of fields that leads to it.
 func (k *checker) keys() {
-	for _, e := range k.events {
-		if e.key.said() && e.valid {
+	for _, e := range k.eventDrafts {
+		if e.keyWord.isSet() && e.valid {
 			k.key(e)
 		}
 	}
 }
 
 func (k *checker) key(e *eventDraft) {
-	fields, owner := e.fields, e.TypeName()
+	fields, owner := e.fieldDrafts, e.TypeName()
 	var path []*Field
-	elements := strings.Split(e.key.text, ".")
+	elements := strings.Split(e.keyWord.text, ".")
 	for i, name := range elements {
 		f := findField(fields, name)
 		if f == nil {
@@ -74,7 +70,7 @@ func (k *checker) key(e *eventDraft) {
 		path = append(path, f.Field)
 		if f.Type.Kind == KindNamed {
 			next := k.typesByName[f.Type.Named.Name]
-			fields, owner = next.fields, "type "+next.Name
+			fields, owner = next.fieldDrafts, "type "+next.Name
 		}
 	}
 	e.Key = path
@@ -95,10 +91,10 @@ func (k *checker) unknownKeyField(e *eventDraft, name, owner string, fields []*f
 		names = append(names, f.Name)
 	}
 	what := "key " + quoted(name)
-	if name != e.key.text {
-		what = quoted(name) + " in key " + quoted(e.key.text)
+	if name != e.keyWord.text {
+		what = quoted(name) + " in key " + quoted(e.keyWord.text)
 	}
-	d := diag.New(diag.EventKeyField, e.key.pos, "%s is not a field of %s", what, owner)
+	d := diag.New(diag.EventKeyField, e.keyWord.pos, "%s is not a field of %s", what, owner)
 	if near := k.nearest(name, names); near != "" {
 		d = d.WithHelp("did you mean %q?", near)
 	} else if len(names) > 0 {
@@ -107,46 +103,42 @@ func (k *checker) unknownKeyField(e *eventDraft, name, owner string, fields []*f
 	k.add(d)
 }
 
-// keyElement checks a field on the way to a key. The last one is the key itself; the others are structs.
+// keyElement checks a field on the way to a key. The last one is the key itself; the others are
+// structs.
 func (k *checker) keyElement(e *eventDraft, f *fieldDraft, last bool) bool {
 	report := func(rule, format string, args ...any) diag.Diagnostic {
-		return diag.New(rule, e.key.pos, format, args...).WithRelated(f.Pos, "field %s", f.Name)
+		return diag.New(rule, e.keyWord.pos, format, args...).WithRelated(f.Pos, "field %s", f.Name)
 	}
 	isStruct := f.Type.Kind == KindNamed && f.Type.Named.Enum == nil
 	switch {
 	case f.Type.Optional:
-		k.add(report(diag.EventKeyType, "key %q is optional at %s, and an event always has its key", e.key.text, f.Name).
+		k.add(report(diag.EventKeyType, "key %q is optional at %s, and an event always has its key",
+			e.keyWord.text, f.Name).
 			WithHelp("make the field required, or choose another key"))
 	case f.PII:
-		k.add(report(diag.EventKeyPII, "key %q is personal data, and a key reaches headers and logs", e.key.text).
+		k.add(report(diag.EventKeyPII,
+			"key %q is personal data, and a key reaches headers and logs", e.keyWord.text).
 			WithHelp("choose an id"))
 	case last && isStruct:
-		k.add(report(diag.EventKeyType, "key %q is a struct", e.key.text).
-			WithHelp("choose one of its fields: %s.…", e.key.text))
-	case last && (f.Type.Kind != KindScalar || !slices.Contains(keyTypes, f.Type.Scalar)):
+		k.add(report(diag.EventKeyType, "key %q is a struct", e.keyWord.text).
+			WithHelp("choose one of its fields: %s.…", e.keyWord.text))
+	case last && !f.Type.Scalar.IsKey():
 		k.add(report(diag.EventKeyType, "a key cannot be of type %s", f.Type).
-			WithHelp("it can be %s", keyTypeNames()))
+			WithHelp("it can be %s", strings.Join(scalarsThat(Scalar.IsKey), ", ")))
 	case !last && !isStruct:
-		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name, e.key.text, f.Type))
+		k.add(report(diag.EventKeyField, "%q in key %q is of type %s and has no fields", f.Name,
+			e.keyWord.text, f.Type))
 	default:
 		return true
 	}
 	return false
 }
 
-func keyTypeNames() string {
-	var names []string
-	for _, s := range keyTypes {
-		names = append(names, string(s))
-	}
-	return strings.Join(names, ", ")
-}
-
 // subscriptions resolves the events that consumers handle and emit.
 func (k *checker) subscriptions() {
-	for _, c := range k.consumers {
-		c.Handles = k.eventList(c.handles, c.Name+" handles")
-		c.Emits = k.eventList(c.emits, c.Name+" emits")
+	for _, c := range k.consumerDrafts {
+		c.Handles = k.eventList(c.handledNames, c.Name+" handles")
+		c.Emits = k.eventList(c.emittedNames, c.Name+" emits")
 	}
 }
 
@@ -173,7 +165,8 @@ func (k *checker) eventList(words []word, what string) []*Event {
 
 func (k *checker) unknownEvent(w word, what string) {
 	if strings.Contains(w.text, ":") {
-		k.add(diag.New(diag.NotSupportedYet, w.pos, "an event of another catalogue, %q, is not supported yet", w.text))
+		k.add(diag.New(diag.NotSupportedYet, w.pos,
+			"an event of another catalogue, %q, is not supported yet", w.text))
 		return
 	}
 	name, _, versioned := strings.Cut(w.text, "@")
@@ -183,7 +176,8 @@ func (k *checker) unknownEvent(w word, what string) {
 			versions = append(versions, e)
 		}
 	}
-	d := diag.New(diag.ConsumerEvent, w.pos, "%s %q, which is not an event of this catalogue", what, w.text)
+	d := diag.New(diag.ConsumerEvent, w.pos, "%s %q, which is not an event of this catalogue", what,
+		w.text)
 	near := ""
 	if wanted := w.text; len(versions) == 0 {
 		if !versioned {
@@ -193,9 +187,9 @@ func (k *checker) unknownEvent(w word, what string) {
 	}
 	switch {
 	case len(versions) > 0 && !versioned:
-		d = d.WithHelp("say which version: %s", listed(versions, " or "))
+		d = d.WithHelp("add the version: %s", listed(versions, " or "))
 	case len(versions) > 0:
-		d = d.WithHelp("there is %s", listed(versions, " and "))
+		d = d.WithHelp("its versions are %s", listed(versions, " and "))
 	case near != "":
 		d = d.WithHelp("did you mean %q?", near)
 	default:

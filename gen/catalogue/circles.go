@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// arrow leads from one node of a graph to another, for the sake of what it carries.
+// arrow leads from one node of a graph to another. It carries the reason for that.
 type arrow[T any] struct {
 	from, to int
 	why      T
@@ -98,7 +98,7 @@ func shortest[T any](out [][]arrow[T], group []int, start int) []arrow[T] {
 	return nil
 }
 
-// wayTo follows the arrows back from the node at which a circle ends and began.
+// wayTo follows the arrows back from the node at which a circle begins and ends.
 func wayTo[T any](came map[int]arrow[T], start int) []arrow[T] {
 	circle := []arrow[T]{came[start]}
 	for a := came[start]; a.from != start; {
@@ -109,7 +109,7 @@ func wayTo[T any](came map[int]arrow[T], start int) []arrow[T] {
 	return circle
 }
 
-// maxListed is how many things of a kind a message lists. Nobody reads more.
+// maxListed is how many things of a kind a message lists at most.
 const maxListed = 8
 
 // listed joins words, and leaves out those before the last if there are too many.

@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite the expected diagnostics in tes
 //	>>>
 //	the diagnostics, as people see them
 //
-// Unless the name ends in (whole), required keys that the catalogue lacks are added after it. Lint is shown in lint.txt only.
+// Unless the name ends in (whole), required keys that the catalogue lacks are added after it. Lint
+// is shown in lint.txt only.
 type diagnosticCase struct {
 	name, yaml, want string
 }

@@ -47,7 +47,8 @@ func TestTheDocumentedCataloguesAreSound(t *testing.T) {
 func TestTheReadmesMistakeIsReportedLikeThat(t *testing.T) {
 	t.Parallel()
 	readme := readDoc(t, "README.md")
-	mistaken := []byte(strings.Replace(example(t, readme, "yaml"), "key: order_id ", "key: order_idd", 1))
+	mistaken := []byte(strings.Replace(example(t, readme, "yaml"), "key: order_id ",
+		"key: order_idd", 1))
 	_, list := Parse("outbox.yaml", mistaken)
 	var b strings.Builder
 	if err := diag.WriteText(&b, list, map[string][]byte{"outbox.yaml": mistaken}); err != nil {
@@ -72,9 +73,12 @@ func keyNames[T any](t table[T], compiled bool) []string {
 // names returns all that can be said, or all that cannot be said yet.
 func names(compiled bool) []string {
 	names := slices.Concat(
-		keyNames(catalogueTable, compiled), keyNames(goTable, compiled), keyNames(databaseTable, compiled),
-		keyNames(migrationsTable, compiled), keyNames(relayTable, compiled), keyNames(defaultsTable, compiled),
-		keyNames(typeTable, compiled), keyNames(fieldTable, compiled), keyNames(eventTable, compiled), keyNames(consumerTable, compiled),
+		keyNames(catalogueTable, compiled), keyNames(goTable, compiled),
+		keyNames(databaseTable, compiled),
+		keyNames(migrationsTable, compiled), keyNames(relayTable, compiled),
+		keyNames(defaultsTable, compiled),
+		keyNames(typeTable, compiled), keyNames(fieldTable, compiled),
+		keyNames(eventTable, compiled), keyNames(consumerTable, compiled),
 	)
 	for _, c := range slices.Concat(engines, migrationFormats) {
 		if c.notYet != compiled {
@@ -144,9 +148,24 @@ func TestTheGoldensSayAllThatCanBeSaidOfEvents(t *testing.T) {
 		all.Write(data)
 	}
 	said := words(all.String(), `(?m)^[^#\n]*`)
-	for _, name := range slices.Concat(keyNames(typeTable, true), keyNames(fieldTable, true), keyNames(eventTable, true), keyNames(consumerTable, true)) {
+	for _, name := range slices.Concat(keyNames(typeTable, true), keyNames(fieldTable, true),
+		keyNames(eventTable, true), keyNames(consumerTable, true)) {
 		if !said[name] {
 			t.Errorf("no catalogue of gen/golang/testdata says %q", name)
+		}
+	}
+}
+
+// An engine that is supported by now is not refused as well.
+func TestEveryChoiceIsOfferedOnce(t *testing.T) {
+	t.Parallel()
+	for _, choices := range [][]choice{engines, migrationFormats} {
+		seen := map[string]bool{}
+		for _, c := range choices {
+			if seen[c.value] {
+				t.Errorf("%s stands twice in %v", c.value, choices)
+			}
+			seen[c.value] = true
 		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package catalogue holds the resolved model of an event catalogue, and the rules that check it.
 //
-// Every name that generated code uses is decided here, so that a collision is a diagnostic with two positions and not an
-// error of the Go compiler. Emitters decide nothing about the catalogue.
+// Every name that generated code uses is decided here, so that a collision is a diagnostic with two
+// positions instead of an error of the Go compiler. Emitters write down what the model says, and
+// decide nothing about the catalogue.
 package catalogue
 
 import (
@@ -11,9 +12,10 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// Catalogue is one service's events, and all that is said of them. Slices are in the order of the file.
+// Catalogue is what a catalogue's file says, resolved and checked. Slices are in the order of the
+// file.
 type Catalogue struct {
-	File       string // as named in diagnostics
+	File       string // as diagnostics call it
 	Service    string // the CloudEvents source
 	Go         Go
 	Database   Database
@@ -34,15 +36,15 @@ type Go struct {
 // Database says which database the outbox lives in, and what its tables are called.
 type Database struct {
 	Engine string // postgresql
-	Schema string // "" for the connection's own
+	Schema string // "" for the first schema of the connection's search path
 	Prefix string // before every table's name
 	// Features are the tables that the catalogue uses, and those that were made before: Keep.
 	Features []Feature
 
-	Pos, SchemaPos, PrefixPos diag.Pos // of all of it; of the two, where they are said
+	Pos, SchemaPos, PrefixPos diag.Pos // the zero Pos for a key that the catalogue lacks
 }
 
-// Migrations says where migrations go. Dir is "" where the catalogue has none.
+// Migrations says where migrations go. Dir is "" if the catalogue wants none.
 type Migrations struct {
 	Dir    string
 	Format string // goose or plain
@@ -55,20 +57,22 @@ type Relay struct {
 	Retention time.Duration // how long published events stay readable; default 0, none
 }
 
-// Type is a named type: a struct where Enum is nil.
+// Type is a named type: an enum, or a struct if Enum is nil.
 type Type struct {
-	Name   string // as in the catalogue, which is also its Go name
-	GoName string
+	Name   string // as in the catalogue
+	GoName string // the same
 	Doc    string
 	Fields []*Field
 	Enum   *Enum
-	Pos    diag.Pos
+	// Personal says that a value may hold personal data, in its fields or in what they contain.
+	Personal bool
+	Pos      diag.Pos
 }
 
 // Enum is a type with a list of values.
 type Enum struct {
 	Values []EnumValue
-	Open   bool // a reader keeps a value that it does not know
+	Open   bool // readers keep a value that they do not know, instead of refusing it
 }
 
 // EnumValue is one value of an enum.
@@ -91,12 +95,13 @@ type Field struct {
 	Pos         diag.Pos
 }
 
-// Constraints limit a field's value. A nil pointer is no limit. They have been checked to fit the field's type.
+// Constraints limit a field's value. A nil pointer and an empty pattern are no limit. All fit the
+// type of their field.
 type Constraints struct {
-	MinLength, MaxLength *int    // string, in characters; bytes, in bytes
-	Pattern              string  // string; RE2, unanchored
-	Min, Max             *string // int32, int64, float64: the number as a Go literal
-	MinItems, MaxItems   *int    // lists and maps
+	MinLength, MaxLength *int    // in characters, or in bytes if the type is bytes
+	Pattern              string  // in the syntax of RE2, not anchored
+	Min, Max             *string // numbers as Go literals
+	MinItems, MaxItems   *int    // of a list or map
 }
 
 // Any reports whether there is a constraint at all.
@@ -111,28 +116,6 @@ const (
 	KindNamed              // Ref.Named
 	KindList               // of Ref.Elem
 	KindMap                // from string to Ref.Elem
-)
-
-// Scalar is a built-in type, by its name in the catalogue.
-type Scalar string
-
-// Scalars are all of them, in the order of the documentation.
-var Scalars = []Scalar{Bool, String, Int32, Int64, Float64, Decimal, UUID, Timestamp, Date, Duration, Bytes, JSON}
-
-// The scalar types.
-const (
-	Bool      Scalar = "bool"
-	String    Scalar = "string"
-	Int32     Scalar = "int32"
-	Int64     Scalar = "int64"
-	Float64   Scalar = "float64"
-	Decimal   Scalar = "decimal"
-	UUID      Scalar = "uuid"
-	Timestamp Scalar = "timestamp"
-	Date      Scalar = "date"
-	Duration  Scalar = "duration"
-	Bytes     Scalar = "bytes"
-	JSON      Scalar = "json"
 )
 
 // Ref is the type of a field, of a list's elements or of a map's values.
@@ -171,6 +154,7 @@ type Event struct {
 	Topic      string
 	Key        []*Field // the path from the payload to the ordering key; empty without a key
 	Fields     []*Field
+	Personal   bool   // the payload may hold personal data, in its fields or in what they contain
 	Deprecated string // what to use instead, or ""
 	GoName     string // OrderPlacedV1
 	FileName   string // order_placed_v1.gen.go

@@ -42,8 +42,9 @@ func TestTheModelHoldsTheSettings(t *testing.T) {
 			SchemaPos: diag.Pos{File: "whole.yaml", Line: 11, Column: 11, End: 20},
 			PrefixPos: diag.Pos{File: "whole.yaml", Line: 12, Column: 11, End: 13},
 		},
-		Migrations: catalogue.Migrations{Dir: "db/migrations", Format: "goose", Pos: diag.Pos{File: "whole.yaml", Line: 14, Column: 1, End: 11}},
-		Relay:      catalogue.Relay{Shards: 64, Retention: 72 * time.Hour},
+		Migrations: catalogue.Migrations{Dir: "db/migrations", Format: "goose",
+			Pos: diag.Pos{File: "whole.yaml", Line: 14, Column: 1, End: 11}},
+		Relay: catalogue.Relay{Shards: 64, Retention: 72 * time.Hour},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings differ (-want +got):\n%s", diff)
@@ -56,7 +57,8 @@ func TestTheModelDefaults(t *testing.T) {
 	if c == nil {
 		t.Fatal(list)
 	}
-	if c.Relay != (catalogue.Relay{Shards: 64}) || c.Migrations != (catalogue.Migrations{}) || c.Database.Schema != "" || c.Database.Prefix != "" {
+	if c.Relay != (catalogue.Relay{Shards: 64}) || c.Migrations != (catalogue.Migrations{}) ||
+		c.Database.Schema != "" || c.Database.Prefix != "" {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -68,7 +70,8 @@ func TestTheModelHoldsTypesEventsAndConsumers(t *testing.T) {
 	for _, x := range c.Types {
 		fmt.Fprintf(&b, "%s %q line %d\n", x.GoName, x.Doc, x.Pos.Line)
 		if x.Enum != nil {
-			fmt.Fprintf(&b, "  open %v: %s=%s\n", x.Enum.Open, x.Enum.Values[0].GoName, x.Enum.Values[0].Value)
+			fmt.Fprintf(&b, "  open %v: %s=%s\n", x.Enum.Open, x.Enum.Values[0].GoName,
+				x.Enum.Values[0].Value)
 		}
 	}
 	for _, e := range c.Events[:2] {
@@ -80,11 +83,13 @@ func TestTheModelHoldsTypesEventsAndConsumers(t *testing.T) {
 	}
 	for _, f := range c.Events[1].Fields {
 		if f.Name == "priority" || f.Name == "order_ids" {
-			fmt.Fprintf(&b, "  %s %s %s %q %q %v\n", f.Name, f.GoName, f.JSONName, f.Doc, f.Deprecated, f.Type.Optional)
+			fmt.Fprintf(&b, "  %s %s %s %q %q %v\n", f.Name, f.GoName, f.JSONName, f.Doc,
+				f.Deprecated, f.Type.Optional)
 		}
 	}
 	for _, x := range c.Consumers {
-		fmt.Fprintf(&b, "%s %s %s %d %d\n", x.Name, x.GoName, x.FileName, len(x.Handles), len(x.Emits))
+		fmt.Fprintf(&b, "%s %s %s %d %d\n", x.Name, x.GoName, x.FileName, len(x.Handles),
+			len(x.Emits))
 	}
 	want := `Money "An amount in the currency's smallest unit." line 26
 Channel "" line 31
@@ -148,7 +153,8 @@ func TestConstraintsAreGoLiterals(t *testing.T) {
 
 func TestLargestPrefixIsAccepted(t *testing.T) {
 	t.Parallel()
-	yaml := strings.Replace(preamble, "engine: postgresql", "engine: postgresql, prefix: "+strings.Repeat("a", 31), 1)
+	yaml := strings.Replace(preamble, "engine: postgresql",
+		"engine: postgresql, prefix: "+strings.Repeat("a", 31), 1)
 	if c, list := catalogue.Parse("outbox.yaml", []byte(yaml)); c == nil {
 		t.Error(list)
 	}
@@ -161,8 +167,41 @@ func TestParseOfAFileWithCRLFAndAByteOrderMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, _ := catalogue.Parse("x.yaml", data)
-	got, list := catalogue.Parse("x.yaml", []byte("\ufeff"+strings.ReplaceAll(string(data), "\n", "\r\n")))
+	got, list := catalogue.Parse("x.yaml", []byte("\ufeff"+strings.ReplaceAll(string(data), "\n",
+		"\r\n")))
 	if diff := cmp.Diff(want, got); diff != "" || len(list) > 0 {
 		t.Errorf("%v\nmodels differ (-LF +CRLF):\n%s", list, diff)
+	}
+}
+
+// What holds personal data is decided once, for the emitters and for the rules alike.
+func TestTheModelKnowsWhatIsPersonal(t *testing.T) {
+	t.Parallel()
+	c, list := catalogue.Parse("outbox.yaml", []byte(preamble+`types:
+  Late: {fields: {basket: "{string: [Address?]}"}}
+  Address: {fields: {street: {type: string, pii: true}, before: "Address?"}}
+  Chain: {fields: {next: "Chain?", colour: Colour}}
+  Colour: {enum: [red]}
+events:
+  own.told@1: {doc: d, payload: {email: {type: "string?", pii: true}}}
+  nested.told@1: {doc: d, payload: {late: "Late?"}}
+  nothing.told@1: {doc: d, payload: {chain: Chain}}
+`))
+	if c == nil {
+		t.Fatal(list)
+	}
+	got := map[string]bool{}
+	for _, x := range c.Types {
+		got[x.Name] = x.Personal
+	}
+	for _, e := range c.Events {
+		got[e.TypeName()] = e.Personal
+	}
+	want := map[string]bool{
+		"Late": true, "Address": true, "Chain": false, "Colour": false,
+		"own.told@1": true, "nested.told@1": true, "nothing.told@1": false,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is personal differs (-want +got):\n%s", diff)
 	}
 }

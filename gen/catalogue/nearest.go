@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nearest returns the candidate that s was probably meant to be, or "" where none is near. Of equally near ones it is the first.
-// Nothing is near to "".
+// nearest returns the candidate that s was probably meant to be: the first of the nearest ones, or
+// "" if none is near. Nothing is near to "".
 func nearest(s string, candidates []string) string {
 	if s == "" {
 		return ""
@@ -23,7 +23,8 @@ func nearest(s string, candidates []string) string {
 	return best
 }
 
-// distance counts the insertions, deletions, replacements and swaps of neighbours that turn a into b. It stops at limit.
+// distance counts the insertions, deletions, replacements and swaps of neighbours that turn a into
+// b. It stops at limit.
 func distance(a, b []rune, limit int) int {
 	if abs(len(a)-len(b)) >= limit {
 		return limit

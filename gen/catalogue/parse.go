@@ -7,10 +7,10 @@ import (
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-// Parse reads a catalogue and checks it. The file is what diagnostics call it; nothing is read from disk.
+// Parse reads a catalogue and checks it. Diagnostics call it file; nothing is read from disk.
 //
-// The list is sorted and holds every problem of the catalogue, as well as what lint has to say. The catalogue is nil where the
-// list has errors.
+// The list is sorted. It holds every error of the catalogue, or, if there are none, what the lint
+// rules find. The catalogue is nil if the list has errors.
 func Parse(file string, data []byte) (*Catalogue, diag.List) {
 	f, list := source.Load(file, data)
 	if f == nil {
@@ -31,5 +31,5 @@ func Parse(file string, data []byte) (*Catalogue, diag.List) {
 	return &draft.Catalogue, d.list
 }
 
-// typeName is an event's name on the wire.
+// typeName returns an event's name in messages, such as order.placed@1.
 func typeName(name string, version int) string { return name + "@" + strconv.Itoa(version) }

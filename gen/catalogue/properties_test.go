@@ -32,18 +32,22 @@ events:
   "%s.%s@%d": {payload: {"%s": string}}
 consumers:
   "%s": {handles: [], emits: []}
-`, preamble, snake.Draw(t, "noun"), snake.Draw(t, "verb"), rapid.IntRange(1, 9999).Draw(t, "version"), snake.Draw(t, "field"), snake.Draw(t, "consumer"))
-		yaml = strings.Replace(yaml, "handles: [], emits: []", fmt.Sprintf("handles: [%s]", eventOf(yaml)), 1)
+`, preamble, snake.Draw(t, "noun"), snake.Draw(t, "verb"), rapid.IntRange(1, 9999).Draw(t, "version"),
+			snake.Draw(t, "field"), snake.Draw(t, "consumer"))
+		yaml = strings.Replace(yaml, "handles: [], emits: []",
+			fmt.Sprintf("handles: [%s]", eventOf(yaml)), 1)
 		c, list := catalogue.Parse("outbox.yaml", []byte(yaml))
 		if c == nil {
 			for _, d := range list {
-				if d.Severity == diag.Error && d.Rule != diag.NameReserved && d.Rule != diag.NameCollision {
+				if d.Severity == diag.Error && d.Rule != diag.NameReserved &&
+					d.Rule != diag.NameCollision {
 					t.Fatalf("%s\n%v", yaml, d)
 				}
 			}
 			return
 		}
-		for _, name := range []string{c.Events[0].GoName, c.Events[0].Fields[0].GoName, c.Consumers[0].GoName} {
+		for _, name := range []string{c.Events[0].GoName, c.Events[0].Fields[0].GoName,
+			c.Consumers[0].GoName} {
 			if !token.IsExported(name) || !token.IsIdentifier(name) {
 				t.Errorf("got name %q, want an exported identifier", name)
 			}
@@ -159,8 +163,10 @@ func addSeeds(f *testing.F) {
 		}
 	}
 	for _, s := range []string{
-		"", "\xef\xbb\xbfa: b", "\xff\xfea\x00", "a: \x00", "a: b\r", "a:\r\n  b: c\r\n", "---\n...\n", "%YAML 1.2\n---\n", "? ?\n", "- - - -\n",
-		"a: &a [*a]\n", "a: [&x [&y [*x, *y]]]", strings.Repeat("[", 2000), strings.Repeat("a:\n ", 50), "a: |2-\n   x\n", "a: >+\n\n\n", `a: "\ud800"`,
+		"", "\xef\xbb\xbfa: b", "\xff\xfea\x00", "a: \x00", "a: b\r", "a:\r\n  b: c\r\n",
+		"---\n...\n", "%YAML 1.2\n---\n", "? ?\n", "- - - -\n",
+		"a: &a [*a]\n", "a: [&x [&y [*x, *y]]]", strings.Repeat("[", 2000),
+		strings.Repeat("a:\n ", 50), "a: |2-\n   x\n", "a: >+\n\n\n", `a: "\ud800"`,
 		"\t\t", "a: b\n\t\n  \tc", "a: [\n\t\n",
 	} {
 		f.Add([]byte(s))
@@ -176,7 +182,8 @@ func FuzzParse(f *testing.F) {
 		}
 		lines := strings.Count(string(data), "\n") + 1
 		for _, d := range list {
-			if d.Pos.Line < 0 || d.Pos.Line > lines || d.Pos.Column < 0 || d.Pos.End != 0 && d.Pos.End <= d.Pos.Column {
+			if d.Pos.Line < 0 || d.Pos.Line > lines || d.Pos.Column < 0 || d.Pos.End != 0 &&
+				d.Pos.End <= d.Pos.Column {
 				t.Errorf("got position %+v in %d lines for %s", d.Pos, lines, d.Message)
 			}
 		}
@@ -196,15 +203,20 @@ func largeCatalogue() []byte {
 	var b strings.Builder
 	b.WriteString(preamble + "types:\n")
 	for i := range 200 {
-		fmt.Fprintf(&b, "  Type%d:\n    doc: A part of payloads.\n    fields:\n      id: uuid\n      name: {type: string, max_length: 40}\n", i)
+		fmt.Fprintf(&b,
+			"  Type%d:\n    doc: A part of payloads.\n    fields:\n      id: uuid\n"+
+				"      name: {type: string, max_length: 40}\n", i)
 		if i > 0 {
 			fmt.Fprintf(&b, "      before: Type%d?\n", i-1)
 		}
 	}
 	b.WriteString("events:\n")
 	for i := range 500 {
-		fmt.Fprintf(&b, "  thing%d.changed@1:\n    doc: A thing was changed.\n    key: id\n    payload:\n      id: uuid\n      part: Type%d\n", i, i%200)
-		b.WriteString("      amount: int64\n      note: string?\n      tags: [string]\n      labels: {string: string}\n")
+		fmt.Fprintf(&b,
+			"  thing%d.changed@1:\n    doc: A thing was changed.\n    key: id\n"+
+				"    payload:\n      id: uuid\n      part: Type%d\n", i, i%200)
+		b.WriteString("      amount: int64\n      note: string?\n      tags: [string]\n" +
+			"      labels: {string: string}\n")
 	}
 	b.WriteString("consumers:\n  all:\n    handles:\n")
 	for i := range 500 {
@@ -221,11 +233,13 @@ func TestALargeCatalogueParses(t *testing.T) {
 	}
 }
 
-// What was meant is searched for among all names: where hardly one is right, that would take minutes.
+// What was meant is searched for among all names: where hardly one is right, that would take
+// minutes.
 func TestSuggestionsEndWhereNobodyReadsThem(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	b.WriteString(preamble + "types:\n  Money: {fields: {amount: int64}}\nevents:\n  order.placed@1:\n    payload:\n")
+	b.WriteString(preamble +
+		"types:\n  Money: {fields: {amount: int64}}\nevents:\n  order.placed@1:\n    payload:\n")
 	for i := range 300 {
 		fmt.Fprintf(&b, "      field%d: Mony\n", i)
 	}
@@ -236,8 +250,10 @@ func TestSuggestionsEndWhereNobodyReadsThem(t *testing.T) {
 			suggested++
 		}
 	}
-	if list[0].Help != `did you mean "Money"?` || suggested < diag.MaxPrinted || suggested > 2*diag.MaxPrinted {
-		t.Errorf("got %d suggestions for %d problems, and %q for the first", suggested, len(list), list[0].Help)
+	if list[0].Help != `did you mean "Money"?` || suggested < diag.MaxPrinted ||
+		suggested > 2*diag.MaxPrinted {
+		t.Errorf("got %d suggestions for %d problems, and %q for the first", suggested, len(list),
+			list[0].Help)
 	}
 }
 

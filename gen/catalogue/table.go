@@ -7,8 +7,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-// table lists the keys of a mapping. What the language has is said here once: decoding, unknown keys and their nearest match,
-// required keys, and what is not compiled yet all follow from it.
+// table lists the keys of a mapping. It is the one place that says what the language has: decoding,
+// suggestions for unknown keys, missing keys, and keys that are not supported yet follow from it.
 type table[T any] struct {
 	what string // what the mapping describes, with its article
 	keys []key[T]
@@ -23,7 +23,7 @@ type key[T any] struct {
 	decode   func(d *decoder, p source.Pair, into *T)
 }
 
-// kind is what a key's value must look like.
+// kind is the form that a key's value must have.
 type kind int
 
 const (
@@ -40,11 +40,14 @@ const (
 )
 
 var kindNames = map[kind]string{
-	kindText: "text", kindOptionalText: "text", kindInteger: "a whole number", kindNumber: "a number", kindBool: "true or false",
-	kindSpan: "a duration such as 72h or 30d", kindList: "a list", kindMapping: "a mapping", kindType: "a type",
+	kindText: "text", kindOptionalText: "text", kindInteger: "a whole number",
+	kindNumber: "a number", kindBool: "true or false",
+	kindSpan: "a duration such as 72h or 30d", kindList: "a list", kindMapping: "a mapping",
+	kindType: "a type",
 }
 
-// decode reads a mapping. The position is where a missing key is reported: usually the key that the mapping belongs to.
+// decode reads a mapping. It reports missing keys at pos, usually the key that the mapping belongs
+// to.
 func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 	for _, p := range n.Pairs {
 		k := t.find(p.Key.Text)
@@ -55,19 +58,22 @@ func (t table[T]) decode(d *decoder, n *source.Node, pos diag.Pos, into *T) {
 			d.add(diag.New(diag.NotSupportedYet, p.Key.Pos, "key %q of %s is not supported yet",
 				k.name, t.what).WithHelp("%s", k.doc))
 		case k.required && saysNothing(p.Value):
-			d.add(diag.New(diag.ValueEmpty, p.Key.Pos, "key %q has no value", k.name).WithHelp("it is %s", k.doc))
+			d.add(diag.New(diag.ValueEmpty, p.Key.Pos, "key %q has no value", k.name).
+				WithHelp("it is %s", k.doc))
 		case d.fits(p, k.kind):
 			k.decode(d, p, into)
 		}
 	}
 	for _, k := range t.keys {
 		if k.required && n.Get(k.name) == nil {
-			d.add(diag.New(diag.KeyMissing, pos, "%s needs the key %q", t.what, k.name).WithHelp("it is %s", k.doc))
+			d.add(diag.New(diag.KeyMissing, pos, "%s needs the key %q", t.what, k.name).
+				WithHelp("it is %s", k.doc))
 		}
 	}
 }
 
-// saysNothing reports whether a value is none, blank or an empty list. An empty mapping is something.
+// saysNothing reports whether a value is none, blank or an empty list. An empty mapping is
+// something.
 func saysNothing(v *source.Node) bool {
 	switch v.Kind {
 	case source.Scalar:
@@ -109,7 +115,7 @@ func (d *decoder) unknownKey(n *source.Node, what string, known []string) {
 	d.add(x)
 }
 
-// fits reports whether a key's value is of the kind that it must be, and says so where it is not.
+// fits reports whether a key's value is of its kind. If not, it adds a diagnostic.
 func (d *decoder) fits(p source.Pair, k kind) bool {
 	v := p.Value
 	switch {
@@ -130,19 +136,21 @@ func (d *decoder) fits(p source.Pair, k kind) bool {
 		want = source.Mapping
 	}
 	if v.Kind != want {
-		d.add(diag.New(diag.ValueKind, v.Pos, "key %q takes %s, not %s", p.Key.Text, kindNames[k], v.Kind))
+		d.add(diag.New(diag.ValueKind, v.Pos, "key %q takes %s, not %s", p.Key.Text, kindNames[k],
+			v.Kind))
 		return false
 	}
 	return want != source.Scalar || d.reads(v, k)
 }
 
-// reads reports whether a scalar reads as the kind that it must be.
+// reads reports whether a scalar is of its kind. If not, it adds a diagnostic.
 func (d *decoder) reads(v *source.Node, k kind) bool {
 	switch {
 	case (k == kindText || k == kindOptionalText) && v.Reading != source.Text:
 		d.quote(v)
 	case k == kindText && strings.TrimSpace(v.Text) == "":
-		d.add(diag.New(diag.ValueEmpty, v.Pos, "the text is empty").WithHelp("say something, or remove the key"))
+		d.add(diag.New(diag.ValueEmpty, v.Pos, "the text is empty").
+			WithHelp("write something, or remove the key"))
 	case k == kindInteger && !isInteger(v), k == kindNumber && !isNumber(v):
 		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not %s", shown(v), kindNames[k]).WithHelp("%s",
 			numberHelp(v, k)))
@@ -179,7 +187,8 @@ func boolHelp(v *source.Node) string {
 }
 
 func (d *decoder) quote(v *source.Node) {
-	d.add(diag.New(diag.YAMLQuote, v.Pos, "%s is %s, and text is meant", v.Text, v.Reading).WithHelp("quote it: %q", v.Text))
+	d.add(diag.New(diag.YAMLQuote, v.Pos, "%s is %s, and text is expected", v.Text, v.Reading).
+		WithHelp("quote it: %q", v.Text))
 }
 
 // shown is a scalar as a message quotes it.
@@ -190,16 +199,18 @@ func shown(v *source.Node) string {
 	return v.Text
 }
 
-// texts reads a list of texts. Items that are not are reported, and left out.
+// texts reads a list of texts. It reports items that are none, and leaves them out.
 func (d *decoder) texts(p source.Pair) []word {
 	var words []word
 	for _, item := range p.Value.Items {
 		switch {
 		case item.Kind == source.Invalid:
 		case item.IsEmpty():
-			d.add(diag.New(diag.ValueEmpty, item.Pos, "an item of %q is empty", p.Key.Text).WithHelp("remove it, or quote it if text is meant"))
+			d.add(diag.New(diag.ValueEmpty, item.Pos, "an item of %q is empty", p.Key.Text).
+				WithHelp("remove it, or quote it if text is meant"))
 		case item.Kind != source.Scalar:
-			d.add(diag.New(diag.ValueKind, item.Pos, "an item of %q is text, not %s", p.Key.Text, item.Kind))
+			d.add(diag.New(diag.ValueKind, item.Pos, "an item of %q is text, not %s", p.Key.Text,
+				item.Kind))
 		case item.Reading != source.Text:
 			d.quote(item)
 		default:
@@ -207,7 +218,8 @@ func (d *decoder) texts(p source.Pair) []word {
 		}
 	}
 	if len(p.Value.Items) == 0 {
-		d.add(diag.New(diag.ValueEmpty, p.Value.Pos, "the list %q is empty", p.Key.Text).WithHelp("name something, or remove the key"))
+		d.add(diag.New(diag.ValueEmpty, p.Value.Pos, "the list %q is empty", p.Key.Text).
+			WithHelp("name something, or remove the key"))
 	}
 	return words
 }

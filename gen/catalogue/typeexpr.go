@@ -1,18 +1,15 @@
 package catalogue
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-func isScalarName(name string) bool { return slices.Contains(Scalars, Scalar(name)) }
-
 const typeForms = "a type is T, T?, [T] or {string: T}"
 
-// typeExpr reads a type, as text or as brackets of YAML. It returns nil where there is none.
+// typeExpr reads a type, as text or as brackets of YAML. It returns nil if there is none.
 func (d *decoder) typeExpr(n *source.Node) *typeExpr {
 	switch {
 	case n.Kind == source.Invalid:
@@ -50,11 +47,12 @@ func (d *decoder) listExpr(n *source.Node) *typeExpr {
 func (d *decoder) mapExpr(n *source.Node) *typeExpr {
 	switch {
 	case n.Get("string") == nil && len(n.Pairs) == 1 && isScalarName(n.Pairs[0].Key.Text):
-		d.badType(n.Pairs[0].Key.Pos, "the keys of a map are of type string, not %s", n.Pairs[0].Key.Text)
+		d.badType(n.Pairs[0].Key.Pos, "the keys of a map are of type string, not %s",
+			n.Pairs[0].Key.Text)
 		return nil
 	case len(n.Pairs) != 1 || n.Get("string") == nil:
 		d.add(diag.New(diag.TypeSyntax, n.Pos, "this is not a type").
-			WithHelp("%s; with more to say, a field is {type: {string: T}, …}", typeForms))
+			WithHelp("%s; with further keys, a field is {type: {string: T}, …}", typeForms))
 		return nil
 	}
 	elem := d.typeExpr(n.Pairs[0].Value)
@@ -71,7 +69,7 @@ func (d *decoder) textExpr(n *source.Node) *typeExpr {
 	t := p.parse(0)
 	p.space()
 	if p.problem == "" && p.at < len(p.text) {
-		p.fail("%q is too much here", p.text[p.at:])
+		p.fail("%q is not expected here", p.text[p.at:])
 	}
 	if p.problem != "" {
 		d.badType(p.problemPos, "%s", p.problem)
@@ -82,15 +80,17 @@ func (d *decoder) textExpr(n *source.Node) *typeExpr {
 
 // exprParser reads T, T?, [T] and {string: T} by recursive descent.
 type exprParser struct {
-	text       string
-	at         int      // in bytes
-	node       diag.Pos // of the text
-	shift      int      // 0 for plain text, 2 for text in quotes; otherwise columns within it are unknown
-	problem    string   // the first
+	text string
+	at   int      // in bytes
+	node diag.Pos // of the text
+	// shift is 0 for plain text and 2 for text in quotes. If it is another number, the text has
+	// escapes, and the columns within it are not known.
+	shift      int
+	problem    string // the first
 	problemPos diag.Pos
 }
 
-// parse returns a type, or nil once there is a problem.
+// parse returns a type, or nil if there is a problem.
 func (p *exprParser) parse(depth int) *typeExpr {
 	p.space()
 	start := p.at
@@ -165,7 +165,7 @@ func (p *exprParser) expect(s string) {
 	}
 }
 
-// fail keeps the first problem.
+// fail notes a problem, unless there is one already.
 func (p *exprParser) fail(format string, args ...any) {
 	if p.problem == "" {
 		p.problem = diag.New(diag.TypeSyntax, p.node, format, args...).Message

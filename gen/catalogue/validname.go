@@ -11,16 +11,15 @@ import (
 	"strings"
 
 	"github.com/outboxgen/outboxgen/gen/diag"
+	"github.com/outboxgen/outboxgen/gen/dialect"
 	"github.com/outboxgen/outboxgen/gen/gomod"
 	"github.com/outboxgen/outboxgen/gen/source"
 )
 
-// Limits on names, in bytes. A prefix leaves 32 of PostgreSQL's 63 bytes to the rest of a table's or index's name.
+// Limits on names, in bytes.
 const (
-	maxName       = 100
-	maxTopic      = 255
-	maxIdentifier = 63
-	maxPrefix     = 31
+	maxName  = 100
+	maxTopic = 255
 )
 
 var (
@@ -41,10 +40,12 @@ var (
 func (d *decoder) named(rule string, w word, ok bool, what, help string) bool {
 	switch {
 	case len(w.text) > maxName:
-		d.add(diag.New(rule, w.pos, "the name of %s has %d characters, and %d are the limit", what, len(w.text), maxName))
+		d.add(diag.New(rule, w.pos, "the name of %s has %d characters, and %d are the limit", what,
+			len(w.text), maxName))
 		return false
 	case !ok:
-		d.add(diag.New(rule, w.pos, "%q is not the name of %s", w.text, what).WithHelp("%s", help))
+		d.add(diag.New(rule, w.pos, "%q cannot be the name of %s", w.text, what).
+			WithHelp("%s", help))
 		return false
 	}
 	return true
@@ -76,12 +77,13 @@ func fieldHelp(name string) string {
 }
 
 func (d *decoder) consumerName(n *source.Node) bool {
-	return d.named(diag.ConsumerName, wordOf(n), snakePattern.MatchString(n.Text), "a consumer", snakeHelp(n.Text))
+	return d.named(diag.ConsumerName, wordOf(n), snakePattern.MatchString(n.Text), "a consumer",
+		snakeHelp(n.Text))
 }
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// snakeHelp proposes the name in snake_case where it has words to make it of.
+// snakeHelp proposes the name in snake_case, if it has words that can be written so.
 func snakeHelp(name string) string {
 	if s := snake(name); snakePattern.MatchString(s) {
 		return "call it " + s
@@ -97,18 +99,21 @@ func snake(name string) string {
 }
 
 func (d *decoder) jsonName(w word) bool {
-	return d.named(diag.JSONName, w, jsonPattern.MatchString(w.text), "a field in JSON", "use letters, digits and _ . - $ @")
+	return d.named(diag.JSONName, w, jsonPattern.MatchString(w.text), "a field in JSON",
+		"use letters, digits and _ . - $ @")
 }
 
 func (d *decoder) goName(w word) bool {
-	return d.named(diag.GoName, w, exportedPattern.MatchString(w.text), "a field in Go", "begin with a capital letter, and use letters and digits")
+	return d.named(diag.GoName, w, exportedPattern.MatchString(w.text), "a field in Go",
+		"begin with a capital letter, and use letters and digits")
 }
 
 // eventName reads name@version.
 func (d *decoder) eventName(n *source.Node) (name string, version int, ok bool) {
 	name, digits, found := strings.Cut(n.Text, "@")
 	report := func(help string) (string, int, bool) {
-		d.add(diag.New(diag.EventName, n.Pos, "%q is not the name of an event", n.Text).WithHelp("%s", help))
+		d.add(diag.New(diag.EventName, n.Pos, "%q cannot be the name of an event", n.Text).
+			WithHelp("%s", help))
 		return "", 0, false
 	}
 	switch {
@@ -157,7 +162,8 @@ func (d *decoder) service(v *source.Node, into *string) {
 	_, err := url.Parse(v.Text)
 	if err != nil || !servicePattern.MatchString(v.Text) || len(v.Text) > maxTopic {
 		d.add(diag.New(diag.ServiceName, v.Pos, "%q is not a URI reference", v.Text).
-			WithHelp("write something like shop/orders or https://shop.example/orders, of at most %d characters", maxTopic))
+			WithHelp("write something like shop/orders or https://shop.example/orders, of at "+
+				"most %d characters", maxTopic))
 		return
 	}
 	*into = v.Text
@@ -167,7 +173,7 @@ func (d *decoder) goPackage(v *source.Node, into *string) {
 	reason := ""
 	switch name := v.Text; {
 	case !packagePattern.MatchString(name) || len(name) > maxName:
-		reason = "a package is called by lower-case letters and digits, such as events"
+		reason = "use lower-case letters and digits; call it events, for example"
 	case name == "main":
 		reason = "main cannot be imported; call it events, for example"
 	case token.IsKeyword(name):
@@ -184,7 +190,8 @@ func (d *decoder) goPackage(v *source.Node, into *string) {
 		reason = "packages that end in _test are for tests; call it events, for example"
 	}
 	if reason != "" {
-		d.add(diag.New(diag.GoPackage, v.Pos, "%q cannot be the generated package", v.Text).WithHelp("%s", reason))
+		d.add(diag.New(diag.GoPackage, v.Pos, "%q cannot be the generated package", v.Text).
+			WithHelp("%s", reason))
 		return
 	}
 	*into = v.Text
@@ -208,7 +215,8 @@ func (d *decoder) dir(p source.Pair, into *string) bool {
 		*into = dir
 		return true
 	}
-	d.add(diag.New(diag.DirPath, p.Value.Pos, "%q is not a directory that can be generated into", dir).WithHelp("%s", help))
+	d.add(diag.New(diag.DirPath, p.Value.Pos, "%q is not a directory that can be generated into",
+		dir).WithHelp("%s", help))
 	return false
 }
 
@@ -218,7 +226,7 @@ func (d *decoder) goDir(p source.Pair, into *string) {
 		return
 	}
 	for elem := range strings.SplitSeq(p.Value.Text, "/") {
-		help := gomod.Mend(elem)
+		help := gomod.ImportPathProblem(elem)
 		switch {
 		case elem == ".":
 			continue
@@ -227,7 +235,8 @@ func (d *decoder) goDir(p source.Pair, into *string) {
 		case help == "":
 			continue
 		}
-		d.add(diag.New(diag.DirPath, p.Value.Pos, "the go command finds no package in %q", p.Value.Text).WithHelp("%s", help))
+		d.add(diag.New(diag.DirPath, p.Value.Pos, "the go command finds no package in %q",
+			p.Value.Text).WithHelp("%s", help))
 		return
 	}
 }
@@ -236,56 +245,55 @@ func (d *decoder) topic(v *source.Node) {
 	help := ""
 	switch {
 	case len(v.Text) > maxTopic:
-		help = "at most " + strconv.Itoa(maxTopic) + " characters"
+		help = "use at most " + strconv.Itoa(maxTopic) + " characters"
 	case !topicPattern.MatchString(v.Text):
-		help = "use letters, digits and _ / - in words that are joined by points, such as shop.orders"
+		help = "use letters, digits and _ / - in words that are joined by points, such as " +
+			"shop.orders"
 	default:
 		return
 	}
-	d.add(diag.New(diag.TopicName, v.Pos, "%q is not a topic that every broker takes", v.Text).WithHelp("%s", help))
+	d.add(diag.New(diag.TopicName, v.Pos, "%q is not a topic that every broker takes", v.Text).
+		WithHelp("%s", help))
 }
 
-func (d *decoder) schema(v *source.Node, into *string) {
-	help := ""
-	switch name := v.Text; {
-	case !sqlPattern.MatchString(name):
-		help = "use lower-case letters, digits and _"
-	case len(name) > maxIdentifier:
-		help = "at most " + strconv.Itoa(maxIdentifier) + " characters"
-	case strings.HasPrefix(name, "pg_") || name == "information_schema":
-		help = "PostgreSQL keeps it for itself; call it messaging, for example"
-	case reservedSQL[name]:
-		help = "it is a keyword of SQL; call it messaging, for example"
-	default:
-		*into = name
-		return
+// databaseNames checks the schema's name and the prefix of tables. If the catalogue names no known
+// engine, the limits of names are not checked.
+func (d *decoder) databaseNames(db Database) {
+	engine := dialect.Of(db.Engine)
+	if db.SchemaPos.Line != 0 {
+		if help := schemaHelp(db.Schema, engine); help != "" {
+			d.add(diag.New(diag.DatabaseName, db.SchemaPos, "%q cannot be a schema", db.Schema).
+				WithHelp("%s", help))
+		}
 	}
-	d.add(diag.New(diag.DatabaseName, v.Pos, "%q cannot be a schema", v.Text).WithHelp("%s", help))
+	switch prefix := db.Prefix; {
+	case prefix != "" && !sqlPattern.MatchString(prefix):
+		d.add(diag.New(diag.DatabaseName, db.PrefixPos, "%q cannot be a prefix", prefix).
+			WithHelp(sqlHelp))
+	case engine != nil && len(prefix) > engine.MaxPrefix:
+		d.add(diag.New(diag.DatabaseName, db.PrefixPos,
+			"the prefix has %d characters, and %d are the limit", len(prefix), engine.MaxPrefix).
+			WithHelp("a name in %s has at most %d bytes, and those of indexes and partitions "+
+				"need the rest", engine.Name, engine.MaxIdentifier))
+	}
 }
 
-func (d *decoder) prefix(v *source.Node, into *string) {
+const sqlHelp = "use lower-case letters, digits and _"
+
+// schemaHelp says what to write instead of a name that cannot be a schema's, or "" if it can.
+func schemaHelp(name string, engine *dialect.Dialect) string {
 	switch {
-	case v.Text != "" && !sqlPattern.MatchString(v.Text):
-		d.add(diag.New(diag.DatabaseName, v.Pos, "%q cannot be a prefix", v.Text).WithHelp("use lower-case letters, digits and _"))
-	case len(v.Text) > maxPrefix:
-		d.add(diag.New(diag.DatabaseName, v.Pos, "the prefix has %d characters, and %d are the limit", len(v.Text), maxPrefix).
-			WithHelp("PostgreSQL cuts names after %d bytes, and those of indexes and partitions need the rest", maxIdentifier))
+	case !sqlPattern.MatchString(name):
+		return sqlHelp
+	case engine == nil:
+		return ""
+	case len(name) > engine.MaxIdentifier:
+		return fmt.Sprintf("use at most %d characters", engine.MaxIdentifier)
+	case engine.IsSystem(name):
+		return engine.Name + " keeps it for itself; call it messaging, for example"
+	case engine.Reserved[name]:
+		return "it is a keyword of SQL; call it messaging, for example"
 	default:
-		*into = v.Text
+		return ""
 	}
 }
-
-// reservedSQL are the words that PostgreSQL takes as a schema's name in quotes only.
-var reservedSQL = func() map[string]bool {
-	m := map[string]bool{}
-	for _, word := range strings.Fields(`all analyse analyze and any array as asc asymmetric authorization binary both case cast check
-		collate collation column concurrently constraint create cross current_catalog current_date current_role current_schema
-		current_time current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign
-		freeze from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like limit
-		localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary references
-		returning right select session_user similar some symmetric system_user table tablesample then to trailing true union
-		unique user using variadic verbose when where window with`) {
-		m[word] = true
-	}
-	return m
-}()

@@ -20,11 +20,13 @@ var (
 
 // isInteger reports whether a plain scalar is a whole number in decimal digits, of any size.
 func isInteger(v *source.Node) bool {
-	return (v.Reading == source.Integer || v.Reading == source.Float) && integerPattern.MatchString(v.Text)
+	return (v.Reading == source.Integer || v.Reading == source.Float) &&
+		integerPattern.MatchString(v.Text)
 }
 
 func isNumber(v *source.Node) bool {
-	return (v.Reading == source.Integer || v.Reading == source.Float) && numberPattern.MatchString(v.Text)
+	return (v.Reading == source.Integer || v.Reading == source.Float) &&
+		numberPattern.MatchString(v.Text)
 }
 
 func isBool(v *source.Node) bool {
@@ -40,7 +42,8 @@ func text(v *source.Node) string { return strings.TrimSpace(v.Text) }
 func (d *decoder) integer(p source.Pair, lowest, highest int, into *int) {
 	n, err := strconv.Atoi(p.Value.Text)
 	if err != nil || n < lowest || n > highest {
-		d.add(diag.New(diag.ValueRange, p.Value.Pos, "key %q is from %d to %d, not %s", p.Key.Text, lowest, highest, p.Value.Text))
+		d.add(diag.New(diag.ValueRange, p.Value.Pos, "key %q is from %d to %d, not %s", p.Key.Text,
+			lowest, highest, p.Value.Text))
 		return
 	}
 	*into = n
@@ -53,9 +56,11 @@ func (d *decoder) span(p source.Pair, highest time.Duration, into *time.Duration
 	switch {
 	case err != nil:
 		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not a duration", shown(v)).
-			WithHelp("write days, hours, minutes and seconds in this order, such as 72h or 1d12h, or 0"))
+			WithHelp("write days, hours, minutes and seconds in this order, such as 72h or 1d12h, " +
+				"or 0"))
 	case value > highest:
-		d.add(diag.New(diag.ValueRange, v.Pos, "key %q is at most %s, not %s", p.Key.Text, formatDays(highest), v.Text))
+		d.add(diag.New(diag.ValueRange, v.Pos, "key %q is at most %s, not %s", p.Key.Text,
+			formatDays(highest), v.Text))
 	default:
 		*into = value
 	}
@@ -96,7 +101,8 @@ func (d *decoder) choose(p source.Pair, choices []choice, into *string) {
 	for _, c := range choices {
 		switch {
 		case c.value == p.Value.Text && c.notYet:
-			d.add(diag.New(diag.NotSupportedYet, p.Value.Pos, "%s %q is not supported yet", p.Key.Text, c.value).
+			d.add(diag.New(diag.NotSupportedYet, p.Value.Pos, "%s %q is not supported yet",
+				p.Key.Text, c.value).
 				WithHelp("today it can be %s", offeredNames(choices)))
 			return
 		case c.value == p.Value.Text:
@@ -110,6 +116,15 @@ func (d *decoder) choose(p source.Pair, choices []choice, into *string) {
 		return
 	}
 	d.add(x.WithHelp("it can be %s", offeredNames(choices)))
+}
+
+// offered makes choices of values that can be chosen today.
+func offered(values []string) []choice {
+	var choices []choice
+	for _, v := range values {
+		choices = append(choices, choice{value: v})
+	}
+	return choices
 }
 
 func choiceNames(choices []choice) []string {

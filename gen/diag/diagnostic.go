@@ -9,7 +9,7 @@ import (
 // Severity says what a diagnostic means for the run.
 type Severity int
 
-// The severities, the gravest first. Only an Error keeps code from being generated.
+// The severities, the most severe first. Only an Error keeps code from being generated.
 const (
 	Error Severity = iota
 	Warning
@@ -44,9 +44,11 @@ type Related struct {
 	Message string
 }
 
-// New makes a diagnostic of a rule, with the severity that the table of rules gives it. A rule that is not in the table is an error.
+// New makes a diagnostic of a rule, with the severity that the table of rules gives it. A rule that
+// is not in the table is an error.
 func New(rule string, pos Pos, format string, args ...any) Diagnostic {
-	return Diagnostic{Pos: pos, Severity: severityOf(rule), Rule: rule, Message: fmt.Sprintf(format, args...)}
+	return Diagnostic{Pos: pos, Severity: severityOf(rule), Rule: rule,
+		Message: fmt.Sprintf(format, args...)}
 }
 
 // WithHelp returns d with a hint on how to mend it.
@@ -57,7 +59,8 @@ func (d Diagnostic) WithHelp(format string, args ...any) Diagnostic {
 
 // WithRelated returns d with another place that it is about.
 func (d Diagnostic) WithRelated(pos Pos, format string, args ...any) Diagnostic {
-	d.Related = append(slices.Clip(d.Related), Related{Pos: pos, Message: fmt.Sprintf(format, args...)})
+	d.Related = append(slices.Clip(d.Related), Related{Pos: pos,
+		Message: fmt.Sprintf(format, args...)})
 	return d
 }
 
@@ -72,8 +75,8 @@ func (l List) HasErrors() bool {
 	return slices.ContainsFunc(l, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// Sort orders the list by place, then by severity, and drops what is said twice: the same rule with the same message at the
-// same place.
+// Sort orders the list by place, then by severity, and removes duplicates: diagnostics of the same
+// rule with the same message at the same place.
 func (l *List) Sort() {
 	slices.SortStableFunc(*l, compare)
 	*l = slices.CompactFunc(*l, func(a, b Diagnostic) bool { return compare(a, b) == 0 })
@@ -93,15 +96,18 @@ func compare(a, b Diagnostic) int {
 // MaxPrinted is how many diagnostics of a run are printed for people. A machine gets all of them.
 const MaxPrinted = 50
 
-// printed returns the list sorted and cut to what is printed, and what was left out. Graver ones are kept first, so that no
-// error is hidden behind a hint.
+// printed returns the sorted list cut to what is printed, and what was left out. The more severe
+// ones are kept, so that no error is left out for a hint.
 func (l List) printed() (shown, hidden List) {
 	shown = slices.Clone(l)
 	shown.Sort()
 	if len(shown) <= MaxPrinted {
 		return shown, nil
 	}
-	slices.SortStableFunc(shown, func(a, b Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
+	slices.SortStableFunc(shown, func(a, b Diagnostic) int {
+		return cmp.Compare(a.Severity,
+			b.Severity)
+	})
 	shown, hidden = shown[:MaxPrinted:MaxPrinted], shown[MaxPrinted:]
 	shown.Sort()
 	return shown, hidden

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteJSON prints the whole list, sorted, as one JSON object: {"diagnostics": [...]}. Lines and columns start at 1 and count
-// runes; end_column is exclusive. What is unknown or empty is absent.
+// WriteJSON prints the whole list, sorted, as one JSON object: {"diagnostics": [...]}. Lines and
+// columns start at 1 and count runes; end_column is exclusive. What is unknown or empty is absent.
 func WriteJSON(w io.Writer, list List) error {
 	list = slices.Clone(list)
 	list.Sort()
@@ -18,10 +18,12 @@ func WriteJSON(w io.Writer, list List) error {
 	}{Diagnostics: []jsonDiagnostic{}}
 	for _, d := range list {
 		j := jsonDiagnostic{
-			jsonPos: toJSONPos(d.Pos), Severity: d.Severity.String(), Rule: d.Rule, Message: d.Message, Help: d.Help,
+			jsonPos: toJSONPos(d.Pos), Severity: d.Severity.String(), Rule: d.Rule,
+			Message: d.Message, Help: d.Help,
 		}
 		for _, r := range d.Related {
-			j.Related = append(j.Related, jsonRelated{jsonPos: toJSONPos(r.Pos), Message: r.Message})
+			j.Related = append(j.Related, jsonRelated{jsonPos: toJSONPos(r.Pos),
+				Message: r.Message})
 		}
 		out.Diagnostics = append(out.Diagnostics, j)
 	}
@@ -56,13 +58,14 @@ func toJSONPos(p Pos) jsonPos {
 	return jsonPos{File: p.File, Line: p.Line, Column: p.Column, EndColumn: p.End}
 }
 
-// WriteGitHub prints the list as workflow commands, which GitHub Actions shows beside the lines of a pull request. At most
-// MaxPrinted are printed, as it shows few anyway.
+// WriteGitHub prints the list as workflow commands, which GitHub Actions shows beside the lines of
+// a pull request. At most MaxPrinted are printed, as it shows few anyway.
 func WriteGitHub(w io.Writer, list List) error {
 	shown, hidden := list.printed()
 	var b strings.Builder
 	for _, d := range shown {
-		fmt.Fprintf(&b, "::%s %s::%s\n", githubCommand(d.Severity), githubProperties(d), escapeData(githubMessage(d)))
+		fmt.Fprintf(&b, "::%s %s::%s\n", githubCommand(d.Severity), githubProperties(d),
+			escapeData(githubMessage(d)))
 	}
 	if len(hidden) > 0 {
 		fmt.Fprintf(&b, "::notice title=outboxgen::%s\n", escapeData(andMore(hidden)))
@@ -107,10 +110,12 @@ func githubMessage(d Diagnostic) string {
 	return strings.Join(lines, "\n")
 }
 
-// Both escapes are GitHub's own: a percent sign and line breaks everywhere, and what separates properties within them.
+// Both escapes are GitHub's own: a percent sign and line breaks everywhere, and what separates
+// properties within them.
 var (
 	dataEscaper     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-	propertyEscaper = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	propertyEscaper = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",",
+		"%2C")
 )
 
 func escapeData(s string) string     { return dataEscaper.Replace(s) }

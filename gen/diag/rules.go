@@ -2,8 +2,8 @@ package diag
 
 import "slices"
 
-// Rule is one thing that a diagnostic can be about. Documentation, `outboxgen rules` and the severity of every diagnostic come
-// from the table of rules.
+// Rule is one thing that a diagnostic can be about. Documentation, `outboxgen rules` and the
+// severity of every diagnostic come from the table of rules.
 type Rule struct {
 	ID       string
 	Category Category
@@ -16,12 +16,13 @@ type Category string
 
 // The categories, in the order in which the compiler gets to them.
 const (
-	CategoryYAML     Category = "yaml"     // what makes YAML treacherous
+	CategoryYAML     Category = "yaml"     // what people easily misread in YAML
 	CategoryLanguage Category = "language" // the catalogue's keys and values
 	CategoryNames    Category = "names"    // names of things, and of what is generated for them
 	CategoryModel    Category = "model"    // types, events and consumers that must fit together
 	CategoryOutput   Category = "output"   // what was generated before, and stands on disk
-	CategoryLint     Category = "lint"     // sound, but probably not meant so; never keeps code from being generated
+	// sound, but probably not meant so; never keeps code from being generated
+	CategoryLint Category = "lint"
 )
 
 // The IDs of the rules.
@@ -98,31 +99,38 @@ const (
 )
 
 var rules = []Rule{
-	{YAMLEncoding, CategoryYAML, Error, "a catalogue is UTF-8 without characters that hide what it says"},
+	{YAMLEncoding, CategoryYAML, Error,
+		"a catalogue is UTF-8 without characters that hide what it says"},
 	{YAMLLimit, CategoryYAML, Error, "a catalogue is of a size and depth that people wrote"},
 	{YAMLSyntax, CategoryYAML, Error, "a catalogue is YAML"},
 	{YAMLTab, CategoryYAML, Error, "lines are indented with spaces"},
 	{YAMLDuplicateKey, CategoryYAML, Error, "a key stands once in a mapping"},
-	{YAMLAnchor, CategoryYAML, Error, "there are no anchors, aliases or merge keys: say it where it applies"},
+	{YAMLAnchor, CategoryYAML, Error,
+		"there are no anchors, aliases or merge keys: say it where it applies"},
 	{YAMLTag, CategoryYAML, Error, "there are no tags: the language says what each value is"},
 	{YAMLDocuments, CategoryYAML, Error, "a file is one document, without directives"},
 	{YAMLKey, CategoryYAML, Error, "a key is a string"},
 	{YAMLQuote, CategoryYAML, Error, "text that YAML may read as something else is quoted"},
 
-	{LanguageVersion, CategoryLanguage, Error, "the catalogue's language is one that this outboxgen reads"},
+	{LanguageVersion, CategoryLanguage, Error,
+		"the catalogue's language is one that this outboxgen reads"},
 	{KeyUnknown, CategoryLanguage, Error, "a key is one of the language's"},
 	{KeyMissing, CategoryLanguage, Error, "a required key is there"},
-	{NotSupportedYet, CategoryLanguage, Error, "the language has it, but this outboxgen does not compile it yet"},
+	{NotSupportedYet, CategoryLanguage, Error,
+		"the language has it, but this outboxgen does not compile it yet"},
 	{ValueEmpty, CategoryLanguage, Error, "a key has a value"},
 	{ValueKind, CategoryLanguage, Error, "a value is of the kind that its key asks for"},
 	{ValueRange, CategoryLanguage, Error, "a number or duration is within its range"},
 	{ValueUnknown, CategoryLanguage, Error, "a value is one of those that its key offers"},
 	{TypeSyntax, CategoryLanguage, Error, "a type is written as T, T?, [T] or {string: T}"},
 
-	{ServiceName, CategoryNames, Error, "service is a URI reference, as the CloudEvents source of every event"},
+	{ServiceName, CategoryNames, Error,
+		"service is a URI reference, as the CloudEvents source of every event"},
 	{GoPackage, CategoryNames, Error, "go.package names a package that can be imported"},
-	{DirPath, CategoryNames, Error, "a directory is a clean relative path below the catalogue, with slashes"},
-	{DatabaseName, CategoryNames, Error, "a schema or prefix makes names that the database takes without quotes"},
+	{DirPath, CategoryNames, Error,
+		"a directory is a clean relative path below the catalogue, with slashes"},
+	{DatabaseName, CategoryNames, Error,
+		"a schema or prefix makes names that the database takes without quotes"},
 	{TopicName, CategoryNames, Error, "a topic is a name that every broker takes"},
 	{TypeName, CategoryNames, Error, "a type's name is an exported Go identifier"},
 	{FieldName, CategoryNames, Error, "a field's name is snake_case"},
@@ -131,20 +139,25 @@ var rules = []Rule{
 	{EnumValue, CategoryNames, Error, "an enum's value makes the name of a constant"},
 	{EventName, CategoryNames, Error, "an event is called noun.past_participle@version"},
 	{ConsumerName, CategoryNames, Error, "a consumer's name is snake_case"},
-	{NameCollision, CategoryNames, Error, "no two things have one name in Go, in JSON or as a file"},
+	{NameCollision, CategoryNames, Error,
+		"no two things have one name in Go, in JSON or as a file"},
 	{NameReserved, CategoryNames, Error, "no name is one that generated code needs for itself"},
 
-	{TypeShape, CategoryModel, Error, "a type is either a struct with fields or an enum with values"},
+	{TypeShape, CategoryModel, Error,
+		"a type is either a struct with fields or an enum with values"},
 	{TypeUnknown, CategoryModel, Error, "a type is built in or declared under types"},
-	{TypeRecursive, CategoryModel, Error, "a type contains itself through an optional, a list or a map only"},
+	{TypeRecursive, CategoryModel, Error,
+		"a type contains itself through an optional, a list or a map only"},
 	{EnumDuplicate, CategoryModel, Error, "an enum's values differ"},
 	{ConstraintType, CategoryModel, Error, "a constraint fits its field's type"},
 	{ConstraintRange, CategoryModel, Error, "a constraint's limits leave a value to choose"},
 	{ConstraintPattern, CategoryModel, Error, "a pattern is an RE2 regular expression"},
 	{EventTopic, CategoryModel, Error, "an event has a topic of its own or from defaults"},
 	{EventVersionNoSkip, CategoryModel, Error, "an event's versions follow one another"},
-	{EventKeyField, CategoryModel, Error, "a key is a field of the payload, or a dotted path to one"},
-	{EventKeyType, CategoryModel, Error, "a key is required, and of a type that has one text per value"},
+	{EventKeyField, CategoryModel, Error,
+		"a key is a field of the payload, or a dotted path to one"},
+	{EventKeyType, CategoryModel, Error,
+		"a key is required, and of a type that has one text per value"},
 	{EventKeyPII, CategoryModel, Error, "a key is not personal data: it reaches headers and logs"},
 	{ConsumerEvent, CategoryModel, Error, "a consumer handles and emits events of the catalogue"},
 	{ConsumerDuplicate, CategoryModel, Error, "a consumer names an event once"},
@@ -154,8 +167,10 @@ var rules = []Rule{
 	{MigrationDuplicate, CategoryOutput, Error, "a migration stands in its directory once"},
 	{TableSameName, CategoryOutput, Error, "tables keep the names that a migration gave them"},
 	{SQLCompile, CategoryOutput, Error, "sqlc compiles the generated SQL"},
-	{OutputStale, CategoryOutput, Error, "generated files are what the catalogue generates (check)"},
-	{OutputOrphan, CategoryOutput, Warning, "a file that says it is generated is one that the catalogue generates"},
+	{OutputStale, CategoryOutput, Error,
+		"generated files are what the catalogue generates (check)"},
+	{OutputOrphan, CategoryOutput, Warning,
+		"a file that says it is generated is one that the catalogue generates"},
 	{OutputShared, CategoryOutput, Error,
 		"a directory of generated files belongs to one catalogue"},
 	{OutputCollision, CategoryOutput,
@@ -164,11 +179,13 @@ var rules = []Rule{
 
 	{LintCatalogueEmpty, CategoryLint, Warning, "a catalogue without events"},
 	{LintEventDoc, CategoryLint, Warning, "an event without doc"},
-	{LintEventTense, CategoryLint, Info, "an event whose name does not say that something has happened"},
+	{LintEventTense, CategoryLint, Info,
+		"an event whose name does not say that something has happened"},
 	{LintEventUnhandled, CategoryLint, Info, "an event that no consumer here handles"},
 	{LintFloatMoney, CategoryLint, Warning, "a float64 that looks like money"},
 	{LintTypeUnused, CategoryLint, Warning, "a type that no event uses"},
-	{LintConsumerLoop, CategoryLint, Warning, "consumers whose events cause one another in a circle"},
+	{LintConsumerLoop, CategoryLint, Warning,
+		"consumers whose events cause one another in a circle"},
 }
 
 // Rules returns the table of rules: every rule that can be reported, by category.

@@ -47,7 +47,8 @@ func TestTheTableHoldsEveryRuleOnce(t *testing.T) {
 	var ids []string
 	for _, r := range diag.Rules() {
 		ids = append(ids, r.ID)
-		if !regexp.MustCompile(`^[A-Z]+(_[A-Z]+)+$`).MatchString(r.ID) || r.Category == "" || r.Purpose == "" {
+		if !regexp.MustCompile(`^[A-Z]+(_[A-Z]+)+$`).MatchString(r.ID) || r.Category == "" ||
+			r.Purpose == "" {
 			t.Errorf("got %+v, want an ID in capitals, a category and a purpose", r)
 		}
 		if r.Category == diag.CategoryLint && r.Severity == diag.Error {
@@ -66,7 +67,8 @@ func TestTheTableHoldsEveryRuleOnce(t *testing.T) {
 func TestRulesAreReportedByTheirConstants(t *testing.T) {
 	t.Parallel()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") ||
+			strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		files := token.NewFileSet()
@@ -77,7 +79,8 @@ func TestRulesAreReportedByTheirConstants(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if name := selected(n.Fun); name == "diag.New" && len(n.Args) > 0 && isString(n.Args[0]) {
+				if name := selected(n.Fun); name == "diag.New" && len(n.Args) > 0 &&
+					isString(n.Args[0]) {
 					t.Errorf("%s: diag.New takes a constant", files.Position(n.Pos()))
 				}
 			case *ast.KeyValueExpr:

@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// WriteText prints the list for people: each diagnostic with its line of source and a caret under the place, sorted, at most
-// MaxPrinted of them. Sources holds the files' contents by the name that positions use; a line that it does not have is left out.
+// WriteText prints the list for people: each diagnostic with its line of source and a caret under
+// the place, sorted, at most MaxPrinted of them. Sources holds the files' contents by the name that
+// positions use; a line that it does not have is left out.
 func WriteText(w io.Writer, list List, sources map[string][]byte) error {
 	shown, hidden := list.printed()
 	p := textPrinter{w: bufio.NewWriter(w), lines: map[string][]string{}, sources: sources}
@@ -75,7 +76,7 @@ func prefix(pos Pos) string {
 	}
 }
 
-// snippet prints the line of source at pos, and carets under its runes.
+// snippet prints the line of source at pos, and carets under the runes that pos marks.
 func (p *textPrinter) snippet(pos Pos) {
 	line, ok := p.line(pos)
 	if !ok {
@@ -88,7 +89,8 @@ func (p *textPrinter) snippet(pos Pos) {
 		for _, r := range text[start:end] {
 			carets += width(r)
 		}
-		fmt.Fprintf(p.w, "      | %s%s\n", blanks(text[:start]), strings.Repeat("^", max(carets, 1)))
+		fmt.Fprintf(p.w, "      | %s%s\n", blanks(text[:start]),
+			strings.Repeat("^", max(carets, 1)))
 	}
 }
 
@@ -115,7 +117,8 @@ const (
 	beforeCarets = 40
 )
 
-// window cuts a long line to the part around the carets, and returns the range of runes within it that they mark.
+// window cuts a long line to the part around the carets, and returns the range of runes within it
+// that they mark.
 func window(line []rune, pos Pos) (text []rune, start, end int) {
 	start = min(max(pos.Column-1, 0), len(line))
 	end = min(max(pos.End-1, start+1), len(line))
@@ -135,7 +138,8 @@ func window(line []rune, pos Pos) (text []rune, start, end int) {
 	return text, start, max(start, min(end-from, len(text)))
 }
 
-// display returns text as a terminal may show it: nothing in it can move the cursor or turn the writing direction.
+// display returns text as a terminal may show it: nothing in it can move the cursor or turn the
+// writing direction.
 func display(text []rune) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -147,7 +151,8 @@ func display(text []rune) string {
 	return b.String()
 }
 
-// blanks returns white space as wide as text. A tab stays one, so that it reaches the same tab stop.
+// blanks returns white space as wide as text. A tab stays one, so that it reaches the same tab
+// stop.
 func blanks(text []rune) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -2,7 +2,8 @@ package diag
 
 import "unicode"
 
-// wide are the runes that take two columns of a terminal: East Asian scripts, full-width forms and emoji.
+// wide are the runes that take two columns of a terminal: East Asian scripts, full-width forms and
+// emoji.
 var wide = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x1100, Hi: 0x115f, Stride: 1},
@@ -36,13 +37,14 @@ func width(r rune) int {
 	}
 }
 
-// unsafeToPrint reports whether a rune would move the cursor of a terminal or turn the direction of writing.
+// unsafeToPrint reports whether a rune would move the cursor of a terminal or change the direction
+// of writing.
 func unsafeToPrint(r rune) bool {
 	return r != '\t' && unicode.IsControl(r) || IsDirectionControl(r)
 }
 
-// IsDirectionControl reports whether a rune changes the direction in which its neighbours are displayed, so that a reviewer
-// would read something other than what the compiler does.
+// IsDirectionControl reports whether a rune changes the direction in which its neighbours are
+// displayed, so that a reviewer would read something other than what the compiler does.
 func IsDirectionControl(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

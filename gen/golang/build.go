@@ -44,7 +44,16 @@ func argumentLines(lines ...jen.Code) *jen.Statement {
 	return jen.Custom(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, lines...)
 }
 
-// shortBody makes a function's body on the function's line, where there is room:
+// longParams makes a function's parameters on a line of their own:
+//
+//	(
+//		ctx context.Context, tx pgx.Tx,
+//	)
+func longParams(params ...jen.Code) *jen.Statement {
+	return argumentLines(jen.List(params...))
+}
+
+// shortBody makes a function's body on the line of the function, if there is room:
 //
 //	{ return e.OrderID.String() }
 func shortBody(statement jen.Code) *jen.Statement {
@@ -81,7 +90,9 @@ func try(call, result jen.Code, zeros ...jen.Code) *jen.Statement {
 		Block(jen.Return(append(zeros, result)...))
 }
 
-// rawString makes a string between backquotes where it can stand there, as jennifer has none.
+// rawString makes a string between backquotes if possible; jennifer has no such strings:
+//
+//	`^[A-Z]{3}$`
 func rawString(s string) *jen.Statement {
 	if !strconv.CanBackquote(s) {
 		return jen.Lit(s)
@@ -89,10 +100,14 @@ func rawString(s string) *jen.Statement {
 	return jen.Id("`" + s + "`")
 }
 
-// integer makes an untyped number, where jennifer would make int64(5).
+// integer makes an untyped number; jennifer would make int64(5):
+//
+//	5
 func integer(n int64) *jen.Statement { return jen.Id(strconv.FormatInt(n, 10)) }
 
-// number makes an untyped number of a literal that the catalogue has checked.
+// number makes an untyped number of a literal that the catalogue has checked:
+//
+//	0.5
 func number(literal string) (*jen.Statement, error) {
 	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
 		return integer(n), nil

@@ -12,11 +12,13 @@ import (
 // columns is the width that comments are wrapped at.
 const columns = 110
 
-// comment makes a comment of paragraphs, empty ones left out. They may come from the catalogue: whatever they say, no
-// line of them is more than text to a compiler or a linter.
-func comment(paragraphs ...string) *jen.Statement { return jen.Comment(commentText("", paragraphs...)) }
+// comment makes a comment of paragraphs, without the empty ones. Paragraphs may come from the
+// catalogue: compilers and linters take no line of them for a directive, whatever it says.
+func comment(paragraphs ...string) *jen.Statement {
+	return jen.Comment(commentText("", paragraphs...))
+}
 
-// deprecatedComment is comment with a paragraph that tools understand, where instead is not empty:
+// deprecatedComment is comment with a paragraph that tools understand, if instead is not empty:
 //
 //	// Deprecated: use order.placed@2.
 func deprecatedComment(instead string, paragraphs ...string) *jen.Statement {
@@ -51,8 +53,8 @@ var (
 	apostrophes = regexp.MustCompile("''+")
 )
 
-// wrapped returns text as lines that fit, without blank ones at either end and without two of them in a row. Line breaks and
-// indentation are kept.
+// wrapped returns text as lines that fit, without blank ones at either end and without two of them
+// in a row. Line breaks and indentation are kept.
 func wrapped(text string) []string {
 	var lines []string
 	text = apostrophes.ReplaceAllString(backquotes.ReplaceAllString(printable(text), "`"), `"`)
@@ -87,7 +89,8 @@ func wrapLine(indent, text string) []string {
 	return append(lines, line)
 }
 
-// significant are the beginnings of lines that tools act upon, even with a space behind the slashes.
+// significant matches the beginnings of lines that tools act upon, even with a space behind the
+// slashes.
 var significant = []string{"deprecated:", "go:", "+build", "nolint", "lint:"}
 
 // harmless marks lines as quoted that a tool would act upon.
@@ -103,8 +106,8 @@ func harmless(lines []string) []string {
 	return lines
 }
 
-// printable returns text as it can stand in Go source: valid UTF-8 with line feeds, without other control characters, byte order
-// marks, and characters that make a line look different from what it is.
+// printable returns text as it can stand in Go source: valid UTF-8 with line feeds, without other
+// control characters, byte order marks, and characters that make a line look like another one.
 func printable(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -123,7 +126,7 @@ func printable(text string) string {
 // oneLine returns text with every run of white space as one space.
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
 
-// sentence ends text with a full stop, where its last line is one of prose and has no end.
+// sentence ends text with a full stop, if its last line is prose that lacks one.
 func sentence(text string) string {
 	text = strings.TrimRightFunc(text, unicode.IsSpace)
 	last := text[strings.LastIndexByte(text, '\n')+1:]

@@ -5,17 +5,20 @@ import (
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// consumerSource is inventory_consumer.gen.go and so on: a consumer's interface, its inbox, and what it may emit.
+// consumerSource is inventory_consumer.gen.go and so on: a consumer's interface, its transaction, and its inbox.
 func (g *generator) consumerSource(c *catalogue.Consumer) source {
-	s := source{name: c.FileName, declarations: []jen.Code{consumerInterface(c), consumerConstructor(c)}}
-	if len(c.Emits) > 0 {
-		s.declarations = append(s.declarations, emitterType(c))
+	s := source{
+		name:         c.FileName,
+		declarations: []jen.Code{consumerInterface(c), consumerConstructor(c), consumerTx(c)},
 	}
 	for _, e := range c.Emits {
 		s.declarations = append(s.declarations, emitMethod(c, e))
 	}
 	if emitsVersions(c) {
 		s.declarations = append(s.declarations, emitVersions(c))
+	}
+	if len(c.Emits) > 0 {
+		s.declarations = append(s.declarations, emit(c))
 	}
 	return s
 }
@@ -28,12 +31,13 @@ func (g *generator) consumerSource(c *catalogue.Consumer) source {
 //	//
 //	// Each method runs in tx …
 //	type InventoryConsumer interface {
-//		HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, emit InventoryEmitter) error
+//		HandleOrderPlacedV1(ctx context.Context, tx InventoryTx, e OrderPlacedV1) error
 //	}
 func consumerInterface(c *catalogue.Consumer) jen.Code {
 	var methods []jen.Code
 	for _, e := range c.Handles {
-		methods = append(methods, jen.Id("Handle"+e.GoName).Params(handlerParams(c, e)...).Error())
+		methods = append(methods, jen.Id("Handle"+e.GoName).
+			Params(ctxParam(), jen.Id("tx").Id(c.GoName+"Tx"), jen.Id("e").Id(e.GoName)).Error())
 	}
 	return comment(
 		c.GoName+`Consumer has the effects of consumer "`+c.Name+`".`,
@@ -41,17 +45,6 @@ func consumerInterface(c *catalogue.Consumer) jen.Code {
 		"Each method runs in tx together with the record that its event was handled: what it does in tx happens once per event. "+
 			"What it does outside of tx can repeat.",
 	).Line().Type().Id(c.GoName + "Consumer").Interface(methods...)
-}
-
-// handlerParams makes the parameters of a handler:
-//
-//	ctx context.Context, tx pgx.Tx, e OrderPlacedV1, emit InventoryEmitter
-func handlerParams(c *catalogue.Consumer, e *catalogue.Event) []jen.Code {
-	params := []jen.Code{ctxParam(), txParam(), jen.Id("e").Id(e.GoName)}
-	if len(c.Emits) > 0 {
-		params = append(params, jen.Id("emit").Id(c.GoName+"Emitter"))
-	}
-	return params
 }
 
 // consumerConstructor makes:
@@ -79,52 +72,70 @@ func consumerConstructor(c *catalogue.Consumer) jen.Code {
 		)))
 }
 
-// route makes the handling of one event; without an emitter, the message has no name:
+// route makes the handling of one event:
 //
 //	"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
-//		return c.HandleOrderPlacedV1(ctx, tx, e, InventoryEmitter{tx: tx, causation: m.ID})
+//		return c.HandleOrderPlacedV1(ctx, InventoryTx{Tx: tx, Message: m}, e)
 //	})
 func route(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
-	message, arguments := "_", []jen.Code{jen.Id("ctx"), jen.Id("tx"), jen.Id("e")}
-	if len(c.Emits) > 0 {
-		message, arguments = "m", append(arguments, jen.Id(c.GoName+"Emitter").
-			Values(pair("tx", jen.Id("tx")), pair("causation", selector("m", "ID"))))
-	}
 	handle := jen.Func().
-		Params(ctxParam(), txParam(), jen.Id(message).Op("*").Add(outbox("Message")), jen.Id("e").Id(e.GoName)).Error().
-		Block(jen.Return(jen.Id("c").Dot("Handle" + e.GoName).Call(arguments...)))
+		Params(ctxParam(), txParam(), messageParam(), jen.Id("e").Id(e.GoName)).Error().
+		Block(jen.Return(jen.Id("c").Dot("Handle"+e.GoName).Call(
+			jen.Id("ctx"),
+			jen.Id(c.GoName+"Tx").Values(pair("Tx", jen.Id("tx")), pair("Message", jen.Id("m"))),
+			jen.Id("e"),
+		)))
 	return jen.Lit(e.TypeName()).Op(":").Add(inbox("RouteTo")).Call(handle)
 }
 
-// emitterType makes:
+// messageParam makes the parameter:
 //
-//	// InventoryEmitter enqueues what the consumer may emit, …
-//	type InventoryEmitter struct {
-//		tx        pgx.Tx
-//		causation outbox.ID
+//	m *outbox.Message
+func messageParam() *jen.Statement { return jen.Id("m").Op("*").Add(outbox("Message")) }
+
+// consumerTx makes:
+//
+//	// InventoryTx is the transaction in which consumer "inventory" handles an event. …
+//	type InventoryTx struct {
+//		pgx.Tx
+//		// Message is what the broker delivered: …
+//		Message *outbox.Message
 //	}
-func emitterType(c *catalogue.Consumer) jen.Code {
-	name := c.GoName + "Emitter"
-	return comment(name+" enqueues what the consumer may emit, as part of the handler's transaction and with the handled event as cause.").
-		Line().
-		Type().Id(name).Struct(txParam(), jen.Id("causation").Add(outbox("ID")))
+func consumerTx(c *catalogue.Consumer) jen.Code {
+	name := c.GoName + "Tx"
+	doc := name + ` is the transaction in which consumer "` + c.Name + `" handles an event. The inbox ends it.`
+	if len(c.Emits) > 0 {
+		doc += " What it enqueues has that event as its cause."
+	}
+	return comment(doc).Line().Type().Id(name).Struct(
+		txType(),
+		comment("Message is what the broker delivered: the event's id, source, headers and time. A handler must not change it."),
+		jen.Id("Message").Op("*").Add(outbox("Message")),
+	)
 }
 
 // emitMethod makes:
 //
-//	// StockReservedV1 enqueues a stock.reserved@1.
-//	func (m InventoryEmitter) StockReservedV1(ctx context.Context, e StockReservedV1) (outbox.ID, error) {
-//		return EnqueueStockReservedV1(ctx, m.tx, e, outbox.WithCausation(m.causation))
+//	// EnqueueStockReservedV1 records e in the outbox as part of tx. …
+//	func (tx InventoryTx) EnqueueStockReservedV1(
+//		ctx context.Context, e StockReservedV1, opts ...outbox.EnqueueOption,
+//	) (outbox.ID, error) {
+//		return tx.enqueue(ctx, []Event{e}, opts)
 //	}
 func emitMethod(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
-	return deprecatedComment(e.Deprecated, e.GoName+" enqueues e, a "+e.TypeName()+".").Line().
-		Func().Params(jen.Id("m").Id(c.GoName+"Emitter")).Id(e.GoName).
-		Params(ctxParam(), jen.Id("e").Id(e.GoName)).
+	name := "Enqueue" + e.GoName
+	return deprecatedComment(e.Deprecated, name+" records e in the outbox as part of tx. "+enqueueErrors).Line().
+		Func().Add(txReceiver(c)).Id(name).
+		Add(longParams(ctxParam(), jen.Id("e").Id(e.GoName), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("Enqueue"+e.GoName).Call(
-			jen.Id("ctx"), selector("m", "tx"), jen.Id("e"),
-			outbox("WithCausation").Call(selector("m", "causation")),
-		)))
+		Block(jen.Return(jen.Id("tx").Dot("enqueue").Call(jen.Id("ctx"), justE(), jen.Id("opts"))))
+}
+
+// txReceiver makes:
+//
+//	(tx InventoryTx)
+func txReceiver(c *catalogue.Consumer) *jen.Statement {
+	return jen.Params(jen.Id("tx").Id(c.GoName + "Tx"))
 }
 
 // emitsVersions says whether the consumer may emit an event in several versions.
@@ -141,18 +152,46 @@ func emitsVersions(c *catalogue.Consumer) bool {
 
 // emitVersions makes:
 //
-//	// Versions enqueues versions of one fact …
-//	func (m InventoryEmitter) Versions(ctx context.Context, versions ...outbox.Event) (outbox.ID, error) {
-//		return EnqueueVersions(ctx, m.tx, versions, outbox.WithCausation(m.causation))
+//	// EnqueueVersions records versions of one fact …
+//	func (tx InventoryTx) EnqueueVersions(
+//		ctx context.Context, versions []Event, opts ...outbox.EnqueueOption,
+//	) (outbox.ID, error) {
+//		return tx.enqueue(ctx, versions, opts)
 //	}
 func emitVersions(c *catalogue.Consumer) jen.Code {
-	return comment("Versions enqueues versions of one fact that the consumer may emit, under one "+
-		"id, as EnqueueVersions does.").Line().
-		Func().Params(jen.Id("m").Id(c.GoName+"Emitter")).Id("Versions").
-		Params(ctxParam(), jen.Id("versions").Op("...").Add(outbox("Event"))).
+	return comment("EnqueueVersions records versions of one fact in the outbox as part of tx, as Store.EnqueueVersions does.").Line().
+		Func().Add(txReceiver(c)).Id("EnqueueVersions").
+		Add(longParams(ctxParam(), versionsParam(), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("EnqueueVersions").Call(
-			jen.Id("ctx"), selector("m", "tx"), jen.Id("versions"),
-			outbox("WithCausation").Call(selector("m", "causation")),
-		)))
+		Block(jen.Return(jen.Id("tx").Dot("enqueue").Call(jen.Id("ctx"), jen.Id("versions"), jen.Id("opts"))))
+}
+
+// versionsParam makes the parameter:
+//
+//	versions []Event
+func versionsParam() *jen.Statement { return jen.Id("versions").Index().Id("Event") }
+
+// emit makes:
+//
+//	// enqueue rings no doorbell, as the inbox does so once tx has committed.
+//	func (tx InventoryTx) enqueue(
+//		ctx context.Context, versions []Event, opts []outbox.EnqueueOption,
+//	) (outbox.ID, error) {
+//		opts = append(slices.Clip(opts), outbox.WithCausation(tx.Message.ID))
+//		return enqueueVersions(ctx, tx.Tx, versions, opts)
+//	}
+func emit(c *catalogue.Consumer) jen.Code {
+	return comment("enqueue rings no doorbell, as the inbox does so once tx has committed.").Line().
+		Func().Add(txReceiver(c)).Id("enqueue").
+		Add(longParams(ctxParam(), versionsParam(), jen.Id("opts").Index().Add(outbox("EnqueueOption")))).
+		Add(results(outbox("ID"), jen.Error())).
+		Block(
+			jen.Id("opts").Op("=").Append(
+				jen.Qual("slices", "Clip").Call(jen.Id("opts")),
+				outbox("WithCausation").Call(selector("tx", "Message", "ID")),
+			),
+			jen.Return(jen.Id("enqueueVersions").Call(
+				jen.Id("ctx"), selector("tx", "Tx"), jen.Id("versions"), jen.Id("opts"),
+			)),
+		)
 }

@@ -21,7 +21,7 @@ func (g *generator) eventSource(e *catalogue.Event) source {
 		s.err = err
 		return s
 	}
-	s.declarations = append(s.declarations, eventStruct(e), eventType(e), key)
+	s.declarations = append(s.declarations, eventStruct(e), eventType(e), key, isEvent(e))
 	s.declarations = append(s.declarations, validation...)
 	s.declarations = append(s.declarations, enqueueEvent(e), queueEvent(e))
 	return s
@@ -112,60 +112,67 @@ func eventKey(e *catalogue.Event) (jen.Code, error) {
 	return method(jen.Id("e").Id(e.GoName), text), nil
 }
 
-// keyText makes the text of a key field, or nil where its type has none:
+// isEvent makes:
 //
-//	e.OrderID.String()
-func keyText(r catalogue.Ref, value *jen.Statement) jen.Code {
-	switch r.Scalar {
-	case catalogue.String:
-		return value
-	case catalogue.UUID, catalogue.Date:
-		return value.Dot("String").Call()
-	case catalogue.Int32:
-		return jen.Qual("strconv", "FormatInt").Call(jen.Int64().Call(value), jen.Lit(10))
-	case catalogue.Int64:
-		return jen.Qual("strconv", "FormatInt").Call(value, jen.Lit(10))
-	default:
-		return nil
-	}
+//	func (OrderPlacedV1) event() {}
+func isEvent(e *catalogue.Event) jen.Code {
+	return jen.Func().Params(jen.Id(e.GoName)).Id("event").Params().Block()
 }
+
+// enqueueErrors is what every function that enqueues by itself says of its errors.
+const enqueueErrors = "An *outbox.EventError says that e is invalid, and leaves tx usable; after any other " +
+	"error, tx must be rolled back."
 
 // enqueueEvent makes:
 //
-//	// EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-//	func EnqueueOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-//		return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+//	// EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits. …
+//	func (s *Store) EnqueueOrderPlacedV1(
+//		ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption,
+//	) (outbox.ID, error) {
+//		return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 //	}
 func enqueueEvent(e *catalogue.Event) jen.Code {
 	name := "Enqueue" + e.GoName
-	return deprecatedComment(e.Deprecated, name+" records e in the outbox as part of tx: it is published if and only if tx commits.").
-		Line().
-		Func().Id(name).Params(ctxParam(), txParam(), jen.Id("e").Id(e.GoName), optionsParam()).
+	doc := name + " records e in the outbox as part of tx: it is published if and only if tx commits. " +
+		enqueueErrors
+	return deprecatedComment(e.Deprecated, doc).Line().
+		Func().Add(storeReceiver()).Id(name).
+		Add(longParams(ctxParam(), txParam(), jen.Id("e").Id(e.GoName), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("EnqueueVersions").Call(jen.Id("ctx"), jen.Id("tx"), justE(),
-			jen.Id("opts").Op("..."))))
+		Block(jen.Return(jen.Id("s").Dot("EnqueueVersions").
+			Call(jen.Id("ctx"), jen.Id("tx"), justE(), jen.Id("opts").Op("..."))))
 }
 
 // queueEvent makes:
 //
-//	// QueueOrderPlacedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-//	func QueueOrderPlacedV1(ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-//		return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+//	// QueueOrderPlacedV1 adds to batch what EnqueueOrderPlacedV1 does. …
+//	func (s *Store) QueueOrderPlacedV1(
+//		ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption,
+//	) (outbox.ID, error) {
+//		return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 //	}
 func queueEvent(e *catalogue.Event) jen.Code {
 	name := "Queue" + e.GoName
-	return deprecatedComment(e.Deprecated, name+" adds the enqueueing of e to batch, which must be sent within a transaction.").
-		Line().
-		Func().Id(name).Params(ctxParam(), batchParam(), jen.Id("e").Id(e.GoName), optionsParam()).
+	doc := name + " adds to batch what Enqueue" + e.GoName + " does. A batch is no transaction: send it by " +
+		"tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits " +
+		"with the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was."
+	return deprecatedComment(e.Deprecated, doc).Line().
+		Func().Add(storeReceiver()).Id(name).
+		Add(longParams(ctxParam(), batchParam(), jen.Id("e").Id(e.GoName), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("QueueVersions").Call(jen.Id("ctx"), jen.Id("batch"), justE(),
-			jen.Id("opts").Op("..."))))
+		Block(jen.Return(jen.Id("s").Dot("QueueVersions").
+			Call(jen.Id("ctx"), jen.Id("batch"), justE(), jen.Id("opts").Op("..."))))
 }
+
+// storeReceiver makes:
+//
+//	(s *Store)
+func storeReceiver() *jen.Statement { return jen.Params(jen.Id("s").Op("*").Id("Store")) }
 
 // justE makes:
 //
-//	[]outbox.Event{e}
-func justE() jen.Code { return jen.Index().Add(outbox("Event")).Values(jen.Id("e")) }
+//	[]Event{e}
+func justE() jen.Code { return jen.Index().Id("Event").Values(jen.Id("e")) }
 
 // optionsParam makes the parameter:
 //

@@ -1,7 +1,8 @@
 // Package golang turns a catalogue into Go.
 //
-// One file of this package holds one construct: events, consumers, the store and so on. Every function that makes Go shows in its
-// comment what it makes. Nothing is decided here about the catalogue, and nothing is written to disk.
+// One file of this package holds one construct: events, consumers, the store and so on. Every
+// function that makes Go shows in its comment what it makes. Nothing is decided here about the
+// catalogue, and nothing is written to disk.
 package golang
 
 import (
@@ -12,6 +13,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 	"github.com/outboxgen/outboxgen/gen/catalogue"
+	"github.com/outboxgen/outboxgen/gen/dialect"
 )
 
 // File is a generated file.
@@ -20,16 +22,17 @@ type File struct {
 	Content []byte
 }
 
-// Emit returns the Go files of a catalogue, in an order that is always the same. importPath is that of the package they form; the
-// package that sqlc makes of the queries is outboxdb below it.
+// Emit returns the Go files of a catalogue, in an order that is always the same. importPath is that
+// of the package they form; the package that sqlc makes of the queries is outboxdb below it.
 func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
-	if c.Database.Engine != "postgresql" {
-		return nil, fmt.Errorf("golang: there is no store for engine %q", c.Database.Engine)
+	engine := dialect.Of(c.Database.Engine)
+	if engine == nil {
+		return nil, fmt.Errorf("golang: there is no dialect of engine %q", c.Database.Engine)
 	}
 	g := &generator{
 		catalogue:  c,
+		dialect:    engine,
 		importPath: importPath,
-		personal:   personalTypes(c.Types),
 		patterns:   namePatterns(c),
 	}
 	files, err := g.renderAll(g.sources())
@@ -40,7 +43,8 @@ func Emit(c *catalogue.Catalogue, importPath string) ([]File, error) {
 	return append(files, constant...), err
 }
 
-// renderAll renders as many sources at once as there are processors: most of a run is spent on formatting them.
+// renderAll renders as many sources at once as there are processors, since formatting them takes
+// most of a run.
 func (g *generator) renderAll(sources []source) ([]File, error) {
 	files, errs := make([]File, len(sources)), make([]error, len(sources))
 	processors := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -65,12 +69,12 @@ func (g *generator) renderAll(sources []source) ([]File, error) {
 // generator is what the constructs share.
 type generator struct {
 	catalogue  *catalogue.Catalogue
+	dialect    *dialect.Dialect
 	importPath string
-	personal   map[*catalogue.Type]bool
 	patterns   map[*catalogue.Field]string // the variables' names
 }
 
-// source is a file to be: its name and its declarations.
+// source is a file before it is rendered: its name and its declarations.
 type source struct {
 	name         string
 	declarations []jen.Code

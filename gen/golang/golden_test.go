@@ -6,8 +6,29 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/outboxgen/outboxgen/gen/catalogue"
 	"github.com/outboxgen/outboxgen/gen/golang"
 )
+
+// constantFile is the same for every catalogue with consumers, and for every one without, but for a
+// few words, so that two cases have a golden file of it. The examples' compile_test.go makes the
+// others' of these.
+const constantFile = "events/store.gen.go"
+
+// constantCase returns which case has the golden file of constantFile for a catalogue.
+func constantCase(c *catalogue.Catalogue) string {
+	if len(c.Consumers) > 0 {
+		return "orders"
+	}
+	return "minimal"
+}
+
+// withGolden returns the files of a case that have a golden file.
+func withGolden(name string, files []golang.File) []golang.File {
+	return slices.DeleteFunc(files, func(f golang.File) bool {
+		return f.Path == constantFile && name != "orders" && name != "minimal"
+	})
+}
 
 // write replaces the golden files of a case.
 func write(t *testing.T, name string, files []golang.File) {

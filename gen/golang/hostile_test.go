@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/golang"
 )
 
-// What a catalogue's author could write to reach more than a comment or a string. The rules of package catalogue refuse some of it.
+// What a catalogue's author could write to reach more than a comment or a string. The rules of
+// package catalogue refuse some of it.
 var (
 	hostileDoc = strings.Join([]string{
 		"It ends */ a comment, and `quotes` \"it\" 100 %d.",
@@ -28,8 +29,10 @@ var (
 		"   indented code()",
 		"\t- and a list",
 		"# Heading",
-		"A return\rand a separator\u2028and a bell\a and a mark\ufeff and a trick\u202e and half a rune\xff and Grüße, 世界 🎉.",
-		strings.Repeat("long ", 40) + "go:noinline " + strings.Repeat("x", 150) + " Deprecated: wrapped",
+		"A return\rand a separator\u2028and a bell\a and a mark\ufeff " +
+			"and a trick\u202e and half a rune\xff and Grüße, 世界 🎉.",
+		strings.Repeat("long ", 40) + "go:noinline " + strings.Repeat("x", 150) +
+			" Deprecated: wrapped",
 		"",
 	}, "\n")
 	hostileText       = "a`b\"c\\d\n*/ %s \x00 \u2028 世界"
@@ -51,7 +54,8 @@ func FuzzComment(f *testing.F) {
 	f.Add("# Head\n\n  1. list\n[link]: https://example.com", hostileDeprecated)
 	f.Fuzz(func(t *testing.T, doc, deprecated string) {
 		comment := golang.CommentText(deprecated, "T is a type.", doc)
-		src, err := golang.Formatted([]byte("package p\n\n" + comment + "\ntype T struct {\n" + comment + "\nF int // last\n}\n"))
+		src, err := golang.Formatted([]byte("package p\n\n" + comment + "\ntype T struct {\n" +
+			comment + "\nF int // last\n}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,10 +66,12 @@ func FuzzComment(f *testing.F) {
 // directive is what tools act upon at the beginning of a comment.
 var directive = regexp.MustCompile(`(?i)^//(go:|line |export |\s*\+build|\s*nolint|\s*lint:|\s*go:)`)
 
-// checkFile wants a file that gofmt leaves as it is, in which text has become neither code nor a directive.
+// checkFile wants a file that gofmt leaves as it is, in which text has become neither code nor a
+// directive.
 func checkFile(t *testing.T, f golang.File, deprecated bool) {
 	t.Helper()
-	if formatted, err := format.Source(f.Content); err != nil || !bytes.Equal(formatted, f.Content) {
+	formatted, err := format.Source(f.Content)
+	if err != nil || !bytes.Equal(formatted, f.Content) {
 		t.Errorf("%s is not as gofmt has it: %v\n%s", f.Path, err, f.Content)
 	}
 	parsed, err := parser.ParseFile(token.NewFileSet(), f.Path, f.Content, parser.ParseComments)
@@ -83,7 +89,8 @@ func checkFile(t *testing.T, f golang.File, deprecated bool) {
 	}
 }
 
-// checkComment wants a comment of lines that no tool acts upon, save for a paragraph about deprecation where there is to be one.
+// checkComment wants a comment of lines that no tool acts upon, except for a paragraph about
+// deprecation if deprecated is true.
 func checkComment(t *testing.T, path string, group *ast.CommentGroup, deprecated bool) {
 	t.Helper()
 	for _, c := range group.List {
@@ -110,15 +117,18 @@ func hostile() *catalogue.Catalogue {
 		Enum: &catalogue.Enum{Values: []catalogue.EnumValue{{Value: text, GoName: "EnumOne"}}},
 	}
 	field := catalogue.Field{
-		Name: "text", GoName: "Text", JSONName: "a`b\"c\\d", Doc: doc, Type: catalogue.Ref{Scalar: catalogue.String}, PII: true, Deprecated: deprecated,
+		Name: "text", GoName: "Text", JSONName: "a`b\"c\\d", Doc: doc,
+		Type: catalogue.Ref{Scalar: catalogue.String}, PII: true, Deprecated: deprecated,
 		Constraints: catalogue.Constraints{Pattern: "`\\d\"*/\n%"},
 	}
 	other := field // of a struct of its own
-	kind := &catalogue.Field{Name: "kind", GoName: "Kind", JSONName: "kind", Type: catalogue.Ref{Kind: catalogue.KindNamed, Named: enum}}
+	kind := &catalogue.Field{Name: "kind", GoName: "Kind", JSONName: "kind",
+		Type: catalogue.Ref{Kind: catalogue.KindNamed, Named: enum}}
 	event := &catalogue.Event{
 		Name: "thing.done", Version: 1, Doc: doc, Topic: text, Deprecated: deprecated,
-		Fields: []*catalogue.Field{kind, &field},
-		GoName: "ThingDoneV1", FileName: "thing_done_v1.gen.go",
+		Personal: true,
+		Fields:   []*catalogue.Field{kind, &field},
+		GoName:   "ThingDoneV1", FileName: "thing_done_v1.gen.go",
 	}
 	return &catalogue.Catalogue{
 		Service:  text,
@@ -127,10 +137,12 @@ func hostile() *catalogue.Catalogue {
 		Relay:    catalogue.Relay{Shards: 64, Retention: 1500},
 		Types: []*catalogue.Type{enum, {
 			Name: "Struct", GoName: "Struct", Doc: doc, Fields: []*catalogue.Field{&other},
+			Personal: true,
 		}},
 		Events: []*catalogue.Event{event},
 		Consumers: []*catalogue.Consumer{{
-			Name: "reader", Doc: doc, Handles: []*catalogue.Event{event}, Emits: []*catalogue.Event{event},
+			Name: "reader", Doc: doc, Handles: []*catalogue.Event{event},
+			Emits:  []*catalogue.Event{event},
 			GoName: "Reader", FileName: "reader_consumer.gen.go",
 		}},
 	}

@@ -55,7 +55,6 @@ const (
 func outbox(name string) *jen.Statement  { return jen.Qual(outboxPath, name) }
 func inbox(name string) *jen.Statement   { return jen.Qual(inboxPath, name) }
 func payload(name string) *jen.Statement { return jen.Qual(payloadPath, name) }
-func uuid(name string) *jen.Statement    { return jen.Qual(uuidPath, name) }
 func pgx(name string) *jen.Statement     { return jen.Qual(pgxPath, name) }
 
 func (g *generator) databasePath() string { return path.Join(g.importPath, sql.Package) }

@@ -2,18 +2,20 @@ package golang
 
 import "github.com/dave/jennifer/jen"
 
-// privacySource is privacy.gen.go: what keeps personal data out of logs, for all structs that hold any, be it in what they
-// contain.
+// privacySource is privacy.gen.go: methods that keep personal data out of logs, for all structs
+// that hold some, in their own fields or in what these contain.
 func (g *generator) privacySource() source {
 	s := source{name: "privacy.gen.go"}
 	for _, t := range g.catalogue.Types {
-		if g.personal[t] {
-			s.declarations = append(s.declarations, logValueMethod(t.GoName, t.Name), formatMethod(t.GoName, t.Name))
+		if t.Personal {
+			s.declarations = append(s.declarations, logValueMethod(t.GoName, t.Name),
+				formatMethod(t.GoName, t.Name))
 		}
 	}
 	for _, e := range g.catalogue.Events {
-		if holdsPersonal(e.Fields, g.personal) {
-			s.declarations = append(s.declarations, logValueMethod(e.GoName, e.TypeName()), formatMethod(e.GoName, e.TypeName()))
+		if e.Personal {
+			s.declarations = append(s.declarations, logValueMethod(e.GoName, e.TypeName()),
+				formatMethod(e.GoName, e.TypeName()))
 		}
 	}
 	return s
@@ -22,20 +24,27 @@ func (g *generator) privacySource() source {
 // logValueMethod makes:
 //
 //	// LogValue keeps personal data out of structured logs whose attribute the value is.
-//	func (OrderPlacedV1) LogValue() slog.Value { return slog.StringValue("order.placed@1 [personal data]") }
+//	func (OrderPlacedV1) LogValue() slog.Value {
+//		return slog.StringValue("order.placed@1 [personal data]")
+//	}
 func logValueMethod(goName, name string) jen.Code {
-	return comment("LogValue keeps personal data out of structured logs whose attribute the value is.").Line().
+	return comment("LogValue keeps personal data out of structured logs whose attribute the value "+
+		"is.").Line().
 		Func().Params(jen.Id(goName)).Id("LogValue").Params().Qual("log/slog", "Value").
 		Add(shortBody(jen.Return(jen.Qual("log/slog", "StringValue").Call(withheld(name)))))
 }
 
-// formatMethod makes what package fmt prefers to all others, for %v and %#v as well as for %d:
+// formatMethod makes the method that package fmt prefers to all others, whatever the verb:
 //
 //	// Format keeps personal data out of what package fmt makes of a value, by whatever verb.
-//	func (OrderPlacedV1) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "order.placed@1 [personal data]") }
+//	func (OrderPlacedV1) Format(f fmt.State, _ rune) {
+//		_, _ = io.WriteString(f, "order.placed@1 [personal data]")
+//	}
 func formatMethod(goName, name string) jen.Code {
-	write := jen.List(jen.Id("_"), jen.Id("_")).Op("=").Qual("io", "WriteString").Call(jen.Id("f"), withheld(name))
-	return comment("Format keeps personal data out of what package fmt makes of a value, by whatever verb.").Line().
+	write := jen.List(jen.Id("_"), jen.Id("_")).Op("=").Qual("io", "WriteString").Call(jen.Id("f"),
+		withheld(name))
+	return comment("Format keeps personal data out of what package fmt makes of a value, by whatever "+
+		"verb.").Line().
 		Func().Params(jen.Id(goName)).Id("Format").
 		Params(jen.Id("f").Qual("fmt", "State"), jen.Id("_").Rune()).
 		Add(shortBody(write))

@@ -1,41 +1,11 @@
 package golang
 
 import (
-	"slices"
-
 	"github.com/dave/jennifer/jen"
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// scalars are the Go types of the catalogue's. This is the place to add one; runtime/payload has its JSON.
-var scalars = map[catalogue.Scalar]func() *jen.Statement{
-	catalogue.Bool:      jen.Bool,
-	catalogue.String:    jen.String,
-	catalogue.Int32:     jen.Int32,
-	catalogue.Int64:     jen.Int64,
-	catalogue.Float64:   jen.Float64,
-	catalogue.Decimal:   func() *jen.Statement { return payload("Decimal") },
-	catalogue.UUID:      func() *jen.Statement { return uuid("UUID") },
-	catalogue.Timestamp: func() *jen.Statement { return jen.Qual("time", "Time") },
-	catalogue.Date:      func() *jen.Statement { return payload("Date") },
-	catalogue.Duration:  func() *jen.Statement { return jen.Qual("time", "Duration") },
-	catalogue.Bytes:     func() *jen.Statement { return jen.Index().Byte() },
-	catalogue.JSON:      func() *jen.Statement { return jen.Qual("encoding/json", "RawMessage") },
-}
-
-// hasNil says whether a type has a nil of its own, so that it needs no pointer to be absent.
-func hasNil(r catalogue.Ref) bool {
-	switch r.Kind {
-	case catalogue.KindList, catalogue.KindMap:
-		return true
-	case catalogue.KindScalar:
-		return r.Scalar == catalogue.Bytes || r.Scalar == catalogue.JSON
-	default:
-		return false
-	}
-}
-
-// isPointer says whether a field is a pointer in Go.
+// isPointer reports whether a field is a pointer in Go.
 func isPointer(r catalogue.Ref) bool { return r.Optional && !hasNil(r) }
 
 // fieldType makes the type of a field:
@@ -48,8 +18,8 @@ func fieldType(r catalogue.Ref) *jen.Statement {
 	return bareType(r)
 }
 
-// elementType makes the type of a list's elements or a map's values. There, what is optional is a pointer in any case: a nil
-// one is null in JSON, which is something else than an empty list.
+// elementType makes the type of a list's elements or a map's values. An optional one is always a
+// pointer: nil is null in JSON, which is not the same as an empty list.
 //
 //	*[]string
 func elementType(r catalogue.Ref) *jen.Statement {
@@ -71,7 +41,7 @@ func bareType(r catalogue.Ref) *jen.Statement {
 	case catalogue.KindMap:
 		return jen.Map(jen.String()).Add(elementType(*r.Elem))
 	default:
-		return scalars[r.Scalar]()
+		return scalars[r.Scalar].goType()
 	}
 }
 
@@ -113,29 +83,4 @@ func structField(f *catalogue.Field, isKey bool) *jen.Statement {
 		s.Comment("personal data")
 	}
 	return s
-}
-
-// personalTypes returns the types that hold personal data, themselves or through others.
-func personalTypes(types []*catalogue.Type) map[*catalogue.Type]bool {
-	personal := map[*catalogue.Type]bool{}
-	for grown := true; grown; {
-		grown = false
-		for _, t := range types {
-			if !personal[t] && holdsPersonal(t.Fields, personal) {
-				personal[t], grown = true, true
-			}
-		}
-	}
-	return personal
-}
-
-// holdsPersonal says whether fields hold personal data, given the types of which that is known.
-func holdsPersonal(fields []*catalogue.Field, personal map[*catalogue.Type]bool) bool {
-	return slices.ContainsFunc(fields, func(f *catalogue.Field) bool {
-		r := &f.Type
-		for r.Elem != nil {
-			r = r.Elem
-		}
-		return f.PII || r.Kind == catalogue.KindNamed && personal[r.Named]
-	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/outboxgen/outboxgen/templates"
 )
 
-// engineFiles returns what is the same for every catalogue of a database engine but for a few words: a
-// file NAME.gen.go of each NAME.go.tmpl among the engine's templates.
+// engineFiles returns what is the same for every catalogue of a database engine but for a few words. Each
+// file NAME.gen.go is made of the engine's template NAME.go.tmpl.
 func (g *generator) engineFiles() ([]File, error) {
 	all, err := template.New("").Option("missingkey=error").
 		ParseFS(templates.FS, g.catalogue.Database.Engine+"/*.go.tmpl")
@@ -24,8 +24,12 @@ func (g *generator) engineFiles() ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("golang: %w", err)
 	}
+	names := []string{"outbox", "store"}
+	if len(g.catalogue.Consumers) > 0 {
+		names = append(names, "inbox")
+	}
 	var files []File
-	for _, name := range []string{"outbox", "store"} {
+	for _, name := range names {
 		f := File{Path: g.path(name + ".gen.go")}
 		var out bytes.Buffer
 		err := all.ExecuteTemplate(&out, name+".go.tmpl", holes)
@@ -54,6 +58,7 @@ type holes struct {
 	Tidies       bool   // whether there are tables of published events, of today or before
 	Migrations   string // their directory
 	Features     []sql.Version
+	Consumers    bool // whether there are any
 }
 
 func (g *generator) holes() (holes, error) {
@@ -61,8 +66,8 @@ func (g *generator) holes() (holes, error) {
 	h := holes{
 		PackageDoc: commentText("",
 			"Package "+c.Go.Package+" holds the events of "+oneLine(c.Service)+".",
-			"Its enqueue functions make an event part of a transaction. Its Store serves the relay, "+
-				"which publishes what was committed, and the consumers, which apply what a broker delivers."),
+			"Its Store makes an event part of a transaction. It serves the relay, which publishes what was "+
+				"committed, and the consumers, which apply what a broker delivers."),
 		Package:      c.Go.Package,
 		Outboxdb:     g.databasePath(),
 		Service:      c.Service,
@@ -73,6 +78,7 @@ func (g *generator) holes() (holes, error) {
 		Settle:       "MoveEventsToSent",
 		Tidies:       c.Database.Has(catalogue.FeatureRetention),
 		Migrations:   c.Migrations.Dir,
+		Consumers:    len(c.Consumers) > 0,
 	}
 	if c.Relay.Retention == 0 {
 		h.RetentionDoc = "// Retention is how long published events stay readable: not at all."

@@ -51,7 +51,7 @@ func enum(t *catalogue.Type) []jen.Code {
 
 // enumType makes:
 //
-//	// Channel is one of the constants below, or a value that was added since: readers keep it, and may pass it on.
+//	// Channel is one of the constants below, or a value that was added since: …
 //	type Channel string
 func enumType(t *catalogue.Type) jen.Code {
 	values := "is one of the constants below. Readers refuse any other value."

@@ -8,7 +8,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// namePatterns gives every pattern's variable a name of its own.
+// namePatterns gives each pattern's variable a name that no other has.
 func namePatterns(c *catalogue.Catalogue) map[*catalogue.Field]string {
 	names, uses := map[*catalogue.Field]string{}, map[string]int{}
 	add := func(goName string, fields []*catalogue.Field) {
@@ -32,7 +32,8 @@ func namePatterns(c *catalogue.Catalogue) map[*catalogue.Field]string {
 	return names
 }
 
-// unexported makes a name begin with a small letter, or with a small word of capitals: urlChangedV1.
+// unexported makes the first word of a name lower-case: OrderPlacedV1 becomes orderPlacedV1,
+// URLChangedV1 becomes urlChangedV1.
 func unexported(name string) string {
 	n := 0
 	for n < len(name) && 'A' <= name[n] && name[n] <= 'Z' {
@@ -44,8 +45,10 @@ func unexported(name string) string {
 	return strings.ToLower(name[:n]) + name[n:]
 }
 
-// validation makes the patterns and the Validate method of a struct, or nothing where it has no constraints.
-func (g *generator) validation(goName, receiver string, fields []*catalogue.Field) ([]jen.Code, error) {
+// validation makes the patterns and the Validate method of a struct, or nothing if it has no
+// constraints.
+func (g *generator) validation(goName, receiver string, fields []*catalogue.Field) ([]jen.Code,
+	error) {
 	var declarations, guarded, checks []jen.Code
 	for _, f := range fields {
 		if name := g.patterns[f]; name != "" {
@@ -76,7 +79,7 @@ func patternVariable(name, pattern string) jen.Code {
 
 // validateMethod makes:
 //
-//	// Validate checks what the catalogue asks of the fields. Enqueueing and decoding an event call it.
+//	// Validate checks what the catalogue asks of the fields. …
 //	func (v Money) Validate() error {
 //		return payload.Check(
 //			payload.Pattern("currency", &v.Currency, moneyCurrencyPattern),
@@ -92,14 +95,17 @@ func validateMethod(goName, receiver string, guarded, checks []jen.Code) jen.Cod
 	default:
 		result = payload("Check").Add(argumentLines(checks...))
 	}
-	return comment("Validate checks what the catalogue asks of the fields. Enqueueing and decoding an event call it.").Line().
+	return comment("Validate checks what the catalogue asks of the fields. Enqueueing and decoding an " +
+		"event call it.").Line().
 		Func().Params(jen.Id(receiver).Id(goName)).Id("Validate").Params().Error().
 		Block(append(guarded, jen.Return(result))...)
 }
 
-// needsGuard says whether an absent field would fail its check: not behind a pointer, of which the checks know.
+// needsGuard reports whether an absent field would fail its check. The checks know of nil pointers,
+// but take a nil slice or map for an empty one.
 func needsGuard(f *catalogue.Field) bool {
-	return f.Type.Optional && hasNil(f.Type) && (isPositive(f.Constraints.MinItems) || isPositive(f.Constraints.MinLength))
+	return f.Type.Optional && hasNil(f.Type) && (isPositive(f.Constraints.MinItems) ||
+		isPositive(f.Constraints.MinLength))
 }
 
 func isPositive(n *int) bool { return n != nil && *n > 0 }
@@ -125,18 +131,16 @@ func guard(receiver string, f *catalogue.Field, checks []jen.Code) jen.Code {
 func (g *generator) checks(receiver string, f *catalogue.Field) ([]jen.Code, error) {
 	var checks []jen.Code
 	add := func(function string, arguments ...jen.Code) {
-		checks = append(checks, payload(function).Call(append([]jen.Code{jen.Lit(f.JSONName)}, arguments...)...))
+		checks = append(checks, payload(function).Call(append([]jen.Code{jen.Lit(f.JSONName)},
+			arguments...)...))
 	}
 	c := f.Constraints
 	if c.MinItems != nil || c.MaxItems != nil {
 		add("Items", jen.Len(selector(receiver, f.GoName)), least(c.MinItems), most(c.MaxItems))
 	}
 	if c.MinLength != nil || c.MaxLength != nil {
-		if f.Type.Scalar == catalogue.Bytes {
-			add("Size", selector(receiver, f.GoName), least(c.MinLength), most(c.MaxLength))
-		} else {
-			add("Length", pointer(receiver, f), least(c.MinLength), most(c.MaxLength))
-		}
+		add(scalars[f.Type.Scalar].length, pointer(receiver, f), least(c.MinLength),
+			most(c.MaxLength))
 	}
 	if c.Pattern != "" {
 		add("Pattern", pointer(receiver, f), jen.Id(g.patterns[f]))
@@ -157,7 +161,8 @@ func (g *generator) checks(receiver string, f *catalogue.Field) ([]jen.Code, err
 	return checks, nil
 }
 
-// least makes a lower limit, 0 where there is none; most an upper one, -1 where there is none.
+// least makes a lower limit, which is 0 if there is none; most makes an upper one, which is -1 if
+// there is none.
 func least(n *int) jen.Code { return limit(n, 0) }
 func most(n *int) jen.Code  { return limit(n, -1) }
 
@@ -168,11 +173,11 @@ func limit(n *int, none int) jen.Code {
 	return jen.Lit(*n)
 }
 
-// pointer makes a field's address, or the field where it is a pointer:
+// pointer makes a field's address, or the field itself if it can be nil:
 //
 //	&e.Email
 func pointer(receiver string, f *catalogue.Field) jen.Code {
-	if isPointer(f.Type) {
+	if isPointer(f.Type) || hasNil(f.Type) {
 		return selector(receiver, f.GoName)
 	}
 	return jen.Op("&").Add(selector(receiver, f.GoName))

@@ -1,4 +1,4 @@
-// Package gomod knows the little of Go's modules that the compiler needs.
+// Package gomod reads what the compiler needs of a go.mod, and checks names in import paths.
 package gomod
 
 import (
@@ -12,7 +12,7 @@ type File struct {
 	Tools  []string // the packages of its tool directives
 }
 
-// Parse reads a go.mod. What it does not understand, it passes over: the go command reports that better.
+// Parse reads a go.mod. It skips what it does not understand, which the go command reports better.
 func Parse(data []byte) File {
 	var (
 		f     File
@@ -46,23 +46,26 @@ func (f *File) directive(name, argument string) {
 	}
 }
 
-// unimportable are the names of directories that the go command refuses in import paths, and how to mend them.
+// unimportable are the names of directories that the go command refuses in import paths, and what
+// to do about each.
 var unimportable = []struct {
 	name *regexp.Regexp
-	mend string
+	help string
 }{
 	{regexp.MustCompile(`[^A-Za-z0-9_.~+-]`), "use letters, digits and _ . ~ + -"},
 	{regexp.MustCompile(`^[~+-]`), "begin with a letter or digit"},
 	{regexp.MustCompile(`\.$`), "do not end with a point"},
-	{regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`), "Windows keeps this name for itself: choose another"},
+	{regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`),
+		"Windows keeps this name for itself: choose another"},
 	{regexp.MustCompile(`^[^.]*~[0-9]+(\.|$)`), "do not end with ~ and digits"},
 }
 
-// Mend says how to mend a directory's name so that the go command can import packages in it, or returns "" where it can.
-func Mend(name string) string {
+// ImportPathProblem says how to change the name of a directory, so that the go command can import
+// packages in it. It returns "" if the name is fine.
+func ImportPathProblem(name string) string {
 	for _, u := range unimportable {
 		if u.name.MatchString(name) {
-			return u.mend
+			return u.help
 		}
 	}
 	return ""

@@ -115,9 +115,9 @@ func TestTheModelLeavesOutNothingByMistake(t *testing.T) {
 		{reflect.TypeFor[catalogue.Go](), reflect.TypeFor[lock.Go](), nil},
 		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](), []string{"SchemaPos", "PrefixPos", "Features"}},
 		{reflect.TypeFor[catalogue.Relay](), reflect.TypeFor[lock.Relay](), nil},
-		{reflect.TypeFor[catalogue.Type](), reflect.TypeFor[lock.Type](), []string{"Name", "Enum"}},
+		{reflect.TypeFor[catalogue.Type](), reflect.TypeFor[lock.Type](), []string{"Name", "Enum", "Personal"}},
 		{reflect.TypeFor[catalogue.Enum](), reflect.TypeFor[lock.Type](), nil},
-		{reflect.TypeFor[catalogue.Event](), reflect.TypeFor[lock.Event](), []string{"Name", "Version", "FileName"}},
+		{reflect.TypeFor[catalogue.Event](), reflect.TypeFor[lock.Event](), []string{"Name", "Version", "FileName", "Personal"}},
 		{reflect.TypeFor[catalogue.Field](), reflect.TypeFor[lock.Field](), []string{"Name"}},
 		{reflect.TypeFor[catalogue.Consumer](), reflect.TypeFor[lock.Consumer](), []string{"Name", "FileName"}},
 	} {

@@ -101,7 +101,7 @@ func (p *planner) renamed(at string) error {
 	case now.Prefix != p.Database.Prefix && c.PrefixPos.File != "":
 		pos = c.PrefixPos
 	}
-	old := catalogue.Database{Schema: p.Database.Schema, Prefix: p.Database.Prefix}
+	old := catalogue.Database{Engine: p.Catalogue.Database.Engine, Schema: p.Database.Schema, Prefix: p.Database.Prefix}
 	copied := ""
 	if p.Catalogue.Database.Has(catalogue.FeatureInbox) {
 		copied = fmt.Sprintf("write a migration that says %s; ",

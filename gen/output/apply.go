@@ -69,7 +69,7 @@ func (c *Changes) steps() []Write {
 	return steps
 }
 
-// stage writes the data of a step to where it waits.
+// stage writes the data of a step into the stage.
 func (d Dir) stage(w Write, step int) error {
 	if w.removal {
 		return nil
@@ -86,7 +86,7 @@ func (d Dir) stage(w Write, step int) error {
 	return nil
 }
 
-// commit takes a step.
+// commit carries a step out.
 func (d Dir) commit(w Write, step int) error {
 	var err error
 	if w.removal {
@@ -124,7 +124,7 @@ func (d Dir) takeBack(done []Write) error {
 	return errors.Join(errs...)
 }
 
-// prune removes the directories above a file that went, if this leaves them empty.
+// prune removes the directories above a removed file that are empty now.
 func prune(dir Dir, name string) {
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 		if dir.Remove(parent) != nil {

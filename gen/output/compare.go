@@ -26,12 +26,13 @@ type Write struct {
 	Data    []byte
 	Old     []byte      // what is there; nil if it is missing
 	mode    fs.FileMode // of what is there
-	removal bool        // it is to go
-	// it differs from what an earlier run has made; what this one would make is not known
+	removal bool        // the file is to be removed
+	// sum says that the file differs from what an earlier run has made, and that it is not known
+	// what this run would make.
 	sum bool
 }
 
-// Missing reports whether there is no such file yet.
+// Missing reports whether the file does not exist yet.
 func (w Write) Missing() bool { return w.Old == nil }
 
 // BySum reports whether the file was compared with what an earlier run has made, since what this
@@ -116,15 +117,16 @@ func compareFile(dir Dir, f File) (*Write, error) {
 	if err != nil || !w.Missing() && Same(w.Old, f.Data) {
 		return nil, err
 	}
-	// An empty file is nobody's work: some file systems leave one after a power failure.
+	// An empty file may be overwritten: some file systems leave one after a power failure.
 	if f.Marker != "" && len(w.Old) > 0 && !HasMarker(w.Old, f.Marker) {
-		return nil, fmt.Errorf("%s: not overwritten, since it lacks the comment %q: move or rename it", dir.Display(f.Path), f.Marker)
+		return nil, fmt.Errorf("%s: not overwritten, since it lacks the comment %q: move or rename it",
+			dir.Display(f.Path), f.Marker)
 	}
 	w.Data = f.Data
 	return w, nil
 }
 
-// compareSum returns nil if the file is as an earlier run has made it.
+// compareSum returns nil if the file is still as an earlier run has made it.
 func compareSum(dir Dir, name, sum string) (*Write, error) {
 	w, err := current(dir, name)
 	if err != nil || !w.Missing() && Hash(w.Old) == sum {
@@ -134,8 +136,8 @@ func compareSum(dir Dir, name, sum string) (*Write, error) {
 	return w, nil
 }
 
-// current returns what stands where a generated file is to be, or the error that says what is in
-// the way.
+// current returns the file at the path of a generated one, or an error that says what is in the
+// way.
 func current(dir Dir, name string) (*Write, error) {
 	w := &Write{Path: name}
 	info, err := dir.Lstat(name)

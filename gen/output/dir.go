@@ -21,15 +21,15 @@ type Dir struct {
 	Name string // what messages call it; with slashes, "" or "." if they need not
 }
 
-// Display is what messages call a file of the directory.
+// Display returns what messages call a file of the directory.
 func (d Dir) Display(name string) string { return path.Join(d.Name, name) }
 
-// describe says which file an error is about, once and as the user knows it.
+// describe returns an error that names its file once, as the user knows it.
 func (d Dir) describe(name string, err error) error {
 	return fmt.Errorf("%s: %w", d.Display(name), Reason(err))
 }
 
-// Reason is an error of the file system without the names of the operation and of the file.
+// Reason returns an error of the file system without the names of the operation and of the file.
 func Reason(err error) error {
 	var inner *fs.PathError
 	var link *os.LinkError
@@ -41,8 +41,8 @@ func Reason(err error) error {
 	return err
 }
 
-// FS returns the directory for reading. It opens regular files of at most MaxBytes and nothing
-// else: a FIFO would block for ever, a device may never end.
+// FS returns the directory for reading. It opens nothing but regular files of at most MaxBytes: a
+// FIFO would block for ever, and a device may never end.
 func (d Dir) FS() fs.FS { return regularFS{d.Root.FS()} }
 
 type regularFS struct{ fs.FS }
@@ -111,15 +111,15 @@ func Kind(m fs.FileMode) string {
 // errHeld says that another run holds the directory.
 var errHeld = errors.New("another run of outboxgen is at work here")
 
-// holdInterval is how often a run that waits looks again.
+// holdInterval is how often a waiting run tries again.
 const holdInterval = 50 * time.Millisecond
 
-// Hold keeps other runs out of the directory until release is called or the process ends, however
-// that may be. A run that only reads shares the directory with others that do. While another run
-// is in the way, Hold waits, having called waiting once, until the context ends. It leaves no file
-// behind and needs no right to write.
+// Hold keeps other runs out of the directory until release is called or the process ends, even if
+// it is killed. Runs that only read can share the directory. While another run is in the way, Hold
+// calls waiting once and waits until the context ends. It leaves no file behind and needs no right
+// to write.
 //
-// On a file system or a system without such locks, everybody is let in.
+// On systems and file systems without such locks, Hold returns at once and keeps nobody out.
 func (d Dir) Hold(ctx context.Context, exclusive bool, waiting func()) (release func(), err error) {
 	for told := false; ; told = true {
 		release, err := d.tryHold(exclusive)

@@ -36,7 +36,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) put(name, data string) {
 	w.t.Helper()
 	path := filepath.Join(w.path, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(data), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+		os.WriteFile(path, []byte(data), 0o644)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -98,7 +99,8 @@ func TestApplyWritesWhatDiffersAndRemovesWhatIsStale(t *testing.T) {
 	w.put("a/differs.go", ours+"old")
 	w.put("gone/below/stale.go", ours)
 	w.put("a/sqlc.go", "// "+output.MarkerSQLC+"\n")
-	p := plan(file("a/same.go", ours+"same"), file("a/differs.go", ours+"new"), file("b/c/new.go", ours))
+	p := plan(file("a/same.go", ours+"same"), file("a/differs.go", ours+"new"),
+		file("b/c/new.go", ours))
 	p.Stale = []string{"gone/below/stale.go", "a/sqlc.go", "a/never.go"}
 
 	changes := w.compare(p)
@@ -110,7 +112,8 @@ func TestApplyWritesWhatDiffersAndRemovesWhatIsStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want(map[string]string{
-		"a/same.go": ours + "same", "a/differs.go": ours + "new", "b/c/new.go": ours, "x.lock": "lock",
+		"a/same.go": ours + "same", "a/differs.go": ours + "new", "b/c/new.go": ours,
+		"x.lock": "lock",
 	})
 	if _, err := os.Stat(filepath.Join(w.path, "gone")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directories that became empty are there: %v", err)
@@ -128,7 +131,8 @@ func TestAHandWrittenFileIsNeitherOverwrittenNorRemoved(t *testing.T) {
 	w.put("stale.go", "// It says: "+output.Marker+"\n")
 
 	_, err := output.Compare(w.Dir, plan(file("mine.go", ours), file("late.go", ours)))
-	if err == nil || !strings.Contains(err.Error(), "mine.go: not overwritten") || !strings.Contains(err.Error(), "late.go: not overwritten") {
+	if err == nil || !strings.Contains(err.Error(), "mine.go: not overwritten") ||
+		!strings.Contains(err.Error(), "late.go: not overwritten") {
 		t.Errorf("got error %v, want one that names both files", err)
 	}
 	p := plan()
@@ -146,7 +150,8 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 	w.put("dir.go/x", "")
 	w.put("a", "a file")
 	w.put("target.go", ours)
-	for link, target := range map[string]string{"link.go": "target.go", "out": outside, "dangling.go": "nowhere"} {
+	for link, target := range map[string]string{"link.go": "target.go", "out": outside,
+		"dangling.go": "nowhere"} {
 		if err := os.Symlink(target, filepath.Join(w.path, link)); err != nil {
 			if runtime.GOOS != "windows" {
 				t.Fatal(err)
@@ -155,7 +160,8 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 		}
 	}
 	_, err := output.Compare(w.Dir, plan(
-		file("dir.go", ours), file("a/b/c.go", ours), file("link.go", ours), file("out/x.go", ours), file("dangling.go", ours)))
+		file("dir.go", ours), file("a/b/c.go", ours), file("link.go", ours), file("out/x.go",
+			ours), file("dangling.go", ours)))
 	for _, want := range []string{
 		"svc/dir.go: a directory is in the way", "svc/a: a file stands where a directory is needed",
 		"svc/link.go: a symbolic link is in the way", "svc/out/x.go: path escapes from parent",
@@ -287,9 +293,11 @@ func TestWriteLineIsTheFirstThatDiffers(t *testing.T) {
 		old, data string
 		want      int
 	}{
-		{"a\nb\nc\n", "a\nB\nc\n", 2}, {"a", "b", 1}, {"a\n", "a\nb\n", 2}, {"a\r\nb", "a\nc", 2}, {"", "a", 1},
+		{"a\nb\nc\n", "a\nB\nc\n", 2}, {"a", "b", 1}, {"a\n", "a\nb\n", 2}, {"a\r\nb", "a\nc", 2},
+		{"", "a", 1},
 	} {
-		if got := (output.Write{Old: []byte(test.old), Data: []byte(test.data)}).Line(); got != test.want {
+		if got := (output.Write{Old: []byte(test.old),
+			Data: []byte(test.data)}).Line(); got != test.want {
 			t.Errorf("%q → %q: got %d, want %d", test.old, test.data, got, test.want)
 		}
 	}

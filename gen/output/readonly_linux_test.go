@@ -19,14 +19,16 @@ func TestAReadOnlyDirectoryIsNamedAndLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.put("locked/a.go", ours+"old")
 	changes := w.compare(plan(file("b.go", ours), file("locked/a.go", ours+"new")))
-	if err := errors.Join(os.Chmod(filepath.Join(w.path, "locked"), 0o555), os.Chmod(w.path, 0o777)); err != nil {
+	if err := errors.Join(os.Chmod(filepath.Join(w.path, "locked"), 0o555),
+		os.Chmod(w.path, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(w.path, "locked"), 0o755) })
 
 	result := make(chan error)
 	go func() {
-		// Root may write anywhere: the thread gives its rights to files up, and ends with the goroutine.
+		// Root may write anywhere: the thread gives its rights to files up, and ends with the
+		// goroutine.
 		if os.Geteuid() == 0 {
 			runtime.LockOSThread()
 			_ = syscall.Setfsuid(nobody)

@@ -54,24 +54,24 @@ func (d Dir) Interrupted() bool {
 	return ours && err == nil
 }
 
-// Clean removes what a run left behind that was killed, or what this one has no use for any more.
+// Clean removes what a killed run has left behind, and what this run does not need any more.
 func (d Dir) Clean() error {
 	if ours, err := d.isStage("."); err != nil || !ours {
 		return err
 	}
 	var j journal
 	if data, err := fs.ReadFile(d.FS(), path.Join(StageName, journalName)); err == nil {
-		_ = json.Unmarshal(data, &j) // one that was cut short precedes all that it tells of
+		_ = json.Unmarshal(data, &j) // If it is incomplete, nothing that it names exists yet.
 	}
 	var errs []error
 	for _, dir := range j.Stages {
 		errs = append(errs, d.removeStage(dir))
 	}
 	for _, dir := range slices.Backward(j.Made) {
-		_ = d.Remove(dir) // one that is in use stays
+		_ = d.Remove(dir) // A directory that is in use stays.
 	}
 	if err := errors.Join(errs...); err != nil {
-		return err // the journal stays
+		return err // The journal stays.
 	}
 	return d.removeStage(".")
 }
@@ -127,8 +127,8 @@ func (d Dir) makeStage(dir string) error {
 	return d.create(path.Join(at, ignoreName), ignoreText, 0o644)
 }
 
-// removeStage removes a directory's stage. The .gitignore is the last to go, since it is what tells
-// that the rest may.
+// removeStage removes a directory's stage. It removes the .gitignore last, since that marks the
+// stage as one of outboxgen's.
 func (d Dir) removeStage(dir string) error {
 	if ours, err := d.isStage(dir); err != nil || !ours {
 		return err
@@ -163,7 +163,8 @@ func (d Dir) create(name string, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// prepare makes the stages and the directories that steps need, having written them down.
+// prepare makes the stages and the directories that steps need, after it has written them into the
+// journal.
 func (d Dir) prepare(steps []Write) error {
 	var j journal
 	for _, w := range steps {
@@ -234,7 +235,7 @@ func (d Dir) missing(dir string) ([]string, error) {
 	return names, nil
 }
 
-// staged is where the data of a step waits.
+// staged returns the path at which the data of a step waits.
 func staged(w Write, step int) string {
 	return path.Join(path.Dir(w.Path), StageName, strconv.Itoa(step))
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// maxCharacterProblems bounds what is said of a file that is not text at all.
+// maxCharacterProblems is how many diagnostics a file gets that is not text at all.
 const maxCharacterProblems = 10
 
-// checkCharacters reports what is not UTF-8, and characters that a reviewer cannot see. It returns false where there are any.
+// checkCharacters reports what is not UTF-8, and characters that a reviewer cannot see. It returns
+// false if there are any.
 func (l *loader) checkCharacters(data []byte) bool {
 	if bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff}) {
-		d := diag.New(diag.YAMLEncoding, diag.Pos{File: l.file, Line: 1, Column: 1}, "the file is UTF-16, and must be UTF-8")
+		d := diag.New(diag.YAMLEncoding, diag.Pos{File: l.file, Line: 1, Column: 1},
+			"the file is UTF-16, and must be UTF-8")
 		l.report(d.WithHelp("save it as UTF-8"))
 		return false
 	}
@@ -33,7 +35,7 @@ func (l *loader) checkCharacters(data []byte) bool {
 	return len(l.list) == 0
 }
 
-// judgeRune says what is wrong with the rune r at the start of rest.
+// judgeRune returns what is wrong with the rune r at the start of rest.
 func judgeRune(r rune, size int, rest []byte, pos diag.Pos) (diag.Diagnostic, bool) {
 	pos.End = pos.Column + 1
 	reject := func(format string, args ...any) (diag.Diagnostic, bool) {
@@ -52,7 +54,8 @@ func judgeRune(r rune, size int, rest []byte, pos diag.Pos) (diag.Diagnostic, bo
 		d, bad := reject("U+%04X is a line break to some readers and not to others", r)
 		return d.WithHelp(`in a text, write it as an escape in double quotes: "\u%04X"`, r), bad
 	case diag.IsDirectionControl(r):
-		d, bad := reject("U+%04X turns the direction of writing, so that the file reads differently from what it says", r)
+		d, bad := reject("U+%04X turns the direction of writing, so that the file reads "+
+			"differently from what it says", r)
 		return d.WithHelp(`in a text, write it as an escape in double quotes: "\u%04X"`, r), bad
 	case unicode.IsControl(r) || r == 0xfeff || r == 0xfffe || r == 0xffff:
 		d, bad := reject("U+%04X is not a character that text has", r)
@@ -69,13 +72,15 @@ func (l *loader) checkDocuments() {
 		pos := diag.Pos{File: l.file, Line: i + 1, Column: 1, End: 4}
 		switch {
 		case isMarker(line, "...") || started && isMarker(line, "---"):
-			d := diag.New(diag.YAMLDocuments, pos, "a catalogue is one document, and this begins or ends another")
+			d := diag.New(diag.YAMLDocuments, pos,
+				"a catalogue is one document, and this begins or ends another")
 			l.report(d.WithHelp("remove this line"))
 		case isMarker(line, "---"):
 			started = true
 		case !started && len(line) > 0 && line[0] == '%':
 			pos.End = trimmedEnd(line)
-			l.report(diag.New(diag.YAMLDocuments, pos, "a catalogue has no YAML directives").WithHelp("remove this line"))
+			l.report(diag.New(diag.YAMLDocuments, pos, "a catalogue has no YAML directives").
+				WithHelp("remove this line"))
 		case firstMark(line) < len(line) && line[firstMark(line)] != '#':
 			started = true
 		}
@@ -83,10 +88,12 @@ func (l *loader) checkDocuments() {
 }
 
 func isMarker(line []rune, marker string) bool {
-	return len(line) >= 3 && string(line[:3]) == marker && (len(line) == 3 || line[3] == ' ' || line[3] == '\t')
+	return len(line) >= 3 && string(line[:3]) == marker &&
+		(len(line) == 3 || line[3] == ' ' || line[3] == '\t')
 }
 
-// indentTab returns the index of a tab before a line's first mark, or -1. A line of white space only has no indentation.
+// indentTab returns the index of a tab before a line's first mark, or -1. A line of white space
+// only has no indentation.
 func indentTab(line []rune) int {
 	mark := firstMark(line)
 	if mark == len(line) {

@@ -9,7 +9,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// convert turns a YAML node into a Node, and reports what the language has no use for.
+// convert turns a YAML node into a Node, and reports what the language does not have.
 func (l *loader) convert(y *yaml.Node, depth int) *Node {
 	n := &Node{Pos: l.span(y)}
 	if depth > MaxDepth {
@@ -39,7 +39,7 @@ func (l *loader) convert(y *yaml.Node, depth int) *Node {
 	return n
 }
 
-// convertPairs fills a mapping. Of a key that stands twice, the first is kept.
+// convertPairs fills a mapping. If a key stands twice, it keeps the first one.
 func (l *loader) convertPairs(y *yaml.Node, n *Node, depth int) {
 	first := map[string]diag.Pos{}
 	for i := 0; i+1 < len(y.Content); i += 2 {
@@ -49,8 +49,10 @@ func (l *loader) convertPairs(y *yaml.Node, n *Node, depth int) {
 			continue
 		}
 		if pos, ok := first[key.Text]; ok {
-			d := diag.New(diag.YAMLDuplicateKey, key.Pos, "key %q stands here a second time", key.Text)
-			l.report(d.WithHelp("remove one of the two, or rename it").WithRelated(pos, "the first one"))
+			d := diag.New(diag.YAMLDuplicateKey, key.Pos, "key %q is here a second time",
+				key.Text)
+			l.report(d.WithHelp("remove one of the two, or rename it").
+				WithRelated(pos, "the first one"))
 			continue
 		}
 		first[key.Text] = key.Pos
@@ -58,7 +60,7 @@ func (l *loader) convertPairs(y *yaml.Node, n *Node, depth int) {
 	}
 }
 
-// convertKey returns a mapping's key, or nil where it is none that the language can have.
+// convertKey returns a mapping's key, or nil if it is not plain text.
 func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 	pos := l.span(y)
 	switch {
@@ -67,7 +69,8 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 		l.report(d.WithHelp("declare a type under types and use its name"))
 		return nil
 	case y.Kind == yaml.MappingNode || y.Kind == yaml.SequenceNode:
-		l.report(diag.New(diag.YAMLKey, pos, "a key is a name, not %s", kindOf(y)).WithHelp("quote it if it is meant as text"))
+		l.report(diag.New(diag.YAMLKey, pos, "a key is a name, not %s", kindOf(y)).
+			WithHelp("quote it if it is meant as text"))
 		return nil
 	}
 	l.checkPlain(y, true)
@@ -80,15 +83,16 @@ func (l *loader) convertKey(y *yaml.Node, depth int) *Node {
 		return nil
 	}
 	if key.Reading != Text && !coordinate(key.Text) {
-		d := diag.New(diag.YAMLQuote, pos, "the key %s is %s, and text is meant", key.Text, key.Reading)
+		d := diag.New(diag.YAMLQuote, pos, "the key %s is %s, and a key is text", key.Text,
+			key.Reading)
 		l.report(d.WithHelp("quote it: %q", key.Text))
 	}
 	key.Reading = Text
 	return key
 }
 
-// coordinate reports whether a key is a plain y or n, which are common names of fields and which no reader of today takes for a
-// boolean as a key.
+// coordinate reports whether a key is a plain y or n. These are common names of fields, and no
+// reader of today takes such a key for a boolean.
 func coordinate(key string) bool { return len(key) == 1 && strings.ContainsAny(key, "yYnN") }
 
 func kindOf(y *yaml.Node) Kind {
@@ -98,12 +102,13 @@ func kindOf(y *yaml.Node) Kind {
 	return Mapping
 }
 
-// checkExtras reports anchors, aliases and tags. It returns false where no value is left.
+// checkExtras reports anchors, aliases and tags. It returns false if no value is left.
 func (l *loader) checkExtras(y *yaml.Node, pos diag.Pos) bool {
 	switch {
 	case y.Kind == yaml.AliasNode:
 		d := diag.New(diag.YAMLAnchor, pos, "aliases are not part of the language")
-		l.report(d.WithHelp("say it again here, or declare a type under types and use its name"))
+		l.report(d.WithHelp("repeat the value here, or declare a type under types and use its " +
+			"name"))
 		return false
 	case y.Anchor != "":
 		d := diag.New(diag.YAMLAnchor, pos, "anchors are not part of the language")
@@ -131,9 +136,11 @@ var numeric = regexp.MustCompile(
 	`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^0o[0-7]+$|^0x[0-9a-fA-F]+$`,
 )
 
-var oldBools = map[string]bool{"y": true, "yes": true, "on": true, "n": true, "no": true, "off": true}
+var oldBools = map[string]bool{"y": true, "yes": true, "on": true, "n": true, "no": true,
+	"off": true}
 
-// reading says what a scalar may be taken for. The tag is the reader's own guess, as explicit tags have been refused.
+// reading says what a scalar may be taken for. The tag is the reader's own guess, as explicit tags
+// have been refused.
 func reading(y *yaml.Node) Reading {
 	if y.Style&^yaml.TaggedStyle != 0 {
 		return Text // quoted, or a block
@@ -156,7 +163,8 @@ func reading(y *yaml.Node) Reading {
 	if numeric.MatchString(y.Value) {
 		return Float // beyond what the reader's own numbers hold: it takes 1e400 for text
 	}
-	if oldBools[strings.ToLower(y.Value)] || sexagesimal.MatchString(y.Value) || y.Value == "=" || y.Value == "<<" {
+	if oldBools[strings.ToLower(y.Value)] || sexagesimal.MatchString(y.Value) || y.Value == "=" ||
+		y.Value == "<<" {
 		return Ambiguous
 	}
 	return Text

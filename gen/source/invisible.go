@@ -78,7 +78,7 @@ func (l *loader) checkPlain(y *yaml.Node, isKey bool) {
 		}
 		column := y.Column - 1 + i
 		if line := l.line(y.Line); column >= len(line) || line[column] != r {
-			// It goes on in another line.
+			// The scalar goes on in another line.
 			column = y.Column - 1
 			if column >= len(line) {
 				continue

@@ -7,7 +7,8 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// checkTabs reports tabs in the indentation, wherever the YAML reader let them pass, except on lines that are text.
+// checkTabs reports tabs in the indentation that the YAML reader accepts, except on lines that are
+// text.
 func (l *loader) checkTabs(text map[int]bool) {
 	for i, line := range l.lines {
 		if tab := indentTab(line); tab >= 0 && !text[i+1] {
@@ -22,7 +23,8 @@ func (l *loader) tabProblem(line, tab int) diag.Diagnostic {
 		return diag.New(diag.YAMLTab,
 			pos, "the line is blank but for a tab").WithHelp("remove the tab")
 	}
-	return diag.New(diag.YAMLTab, pos, "the line is indented with a tab").WithHelp("indent with spaces")
+	return diag.New(diag.YAMLTab, pos, "the line is indented with a tab").
+		WithHelp("indent with spaces")
 }
 
 // blockLines returns the lines that are text of a block scalar.
@@ -47,7 +49,7 @@ func (l *loader) blockLines() map[int]bool {
 
 var directive = regexp.MustCompile(`(?:^|\s)#\s*(outboxgen:\S.*)`)
 
-// directives returns the comments that speak to this tool, except on lines that are text.
+// directives returns the comments for this tool, except on lines that are text.
 func (l *loader) directives(text map[int]bool) []*Node {
 	var out []*Node
 	for i, line := range l.lines {

@@ -9,21 +9,23 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// Limits on a file. They are far above what people write, and far below what a machine suffers from.
+// Limits on a file. They are far above what people write, and far below what would be slow.
 const (
 	MaxBytes = 1 << 20
 	MaxDepth = 32
 )
 
-// Load reads a file's bytes. The file is what positions call it; nothing is read from disk.
+// Load reads a file's bytes. Positions call it file; nothing is read from disk.
 //
-// Every problem is in the list. The result is nil where nothing of the file could be read; otherwise it holds what could be, so
-// that its caller can go on and find more. The root of an empty file is an empty scalar.
+// Every problem is in the list. The result is nil if nothing of the file could be read. Otherwise
+// it holds what could be read, so that its caller can find further problems. The root of an empty
+// file is an empty scalar.
 func Load(file string, data []byte) (*File, diag.List) {
 	l := &loader{file: file}
 	if len(data) > MaxBytes {
 		pos := diag.Pos{File: file}
-		l.report(diag.New(diag.YAMLLimit, pos, "the file has %d bytes, and %d are the limit", len(data), MaxBytes))
+		l.report(diag.New(diag.YAMLLimit, pos, "the file has %d bytes, and %d are the limit",
+			len(data), MaxBytes))
 		return nil, l.list
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -37,7 +39,8 @@ func Load(file string, data []byte) (*File, diag.List) {
 		l.report(l.locate(err))
 		return nil, l.list
 	}
-	out := &File{Root: &Node{Kind: Scalar, Reading: Empty, Pos: diag.Pos{File: file, Line: 1, Column: 1}}}
+	out := &File{Root: &Node{Kind: Scalar, Reading: Empty,
+		Pos: diag.Pos{File: file, Line: 1, Column: 1}}}
 	if len(root.Content) > 0 {
 		out.Root = l.convert(root.Content[0], 1)
 	}
@@ -47,7 +50,7 @@ func Load(file string, data []byte) (*File, diag.List) {
 	out.Directives = l.directives(text)
 	l.list.Sort()
 	if l.hidden {
-		return nil, l.list // what else is wrong follows from that
+		return nil, l.list // Any further problem may follow from these.
 	}
 	return out, l.list
 }
@@ -55,7 +58,7 @@ func Load(file string, data []byte) (*File, diag.List) {
 type loader struct {
 	file   string
 	lines  [][]rune
-	mended int   // lines in which it was tried to replace question marks by standIn
+	mended int   // in how many lines question marks were replaced by standIn
 	blocks []int // the lines on which block scalars begin
 	hidden bool  // an invisible character stands in the place of a space
 	list   diag.List
@@ -74,7 +77,8 @@ func parse(data []byte) (root yaml.Node, err error) {
 	return root, err
 }
 
-// splitLines returns the lines without their ends. Only LF and CRLF end a line: checkCharacters has refused all others.
+// splitLines returns the lines without their ends. Only LF and CRLF end a line: checkCharacters has
+// refused all others.
 func splitLines(data []byte) [][]rune {
 	lines := bytes.Split(data, []byte("\n"))
 	out := make([][]rune, len(lines))
@@ -84,7 +88,7 @@ func splitLines(data []byte) [][]rune {
 	return out
 }
 
-// line returns the runes of a line, counted from 1; none where there is no such line.
+// line returns the runes of a line, counted from 1; none if there is no such line.
 func (l *loader) line(n int) []rune {
 	if n < 1 || n > len(l.lines) {
 		return nil

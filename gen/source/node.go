@@ -1,22 +1,25 @@
-// Package source reads YAML strictly, and keeps where everything stands.
+// Package source reads YAML strictly, and keeps the position of everything.
 //
-// It refuses what makes YAML treacherous: duplicate keys, anchors, aliases, merge keys, tags, several documents, tabs in the
-// indentation, and characters that hide what a file says. What a plain scalar may be taken for is kept with it, so that a
-// caller can ask for quotes where text is meant.
+// It refuses what people easily misread in YAML: duplicate keys, anchors, aliases, merge keys,
+// tags, several documents, tabs in the indentation, and characters that hide what a file says. Each
+// plain scalar says what a reader may take it for, so that a caller can ask for quotes if text is
+// meant.
 package source
 
 import "github.com/outboxgen/outboxgen/gen/diag"
 
 // File is what Load reads.
 type File struct {
-	Root       *Node
-	Directives []*Node // comments that speak to this tool, such as `# outboxgen:ignore …`, as scalars without the number sign
+	Root *Node
+	// Directives are comments for this tool, such as `# outboxgen:ignore …`: scalars without the
+	// number sign.
+	Directives []*Node
 }
 
 // Kind is the shape of a Node.
 type Kind int
 
-// The kinds of node. An Invalid one has been reported already: say nothing more of it.
+// The kinds of node. An Invalid one has been reported already, and needs no further diagnostic.
 const (
 	Invalid Kind = iota
 	Scalar
@@ -55,13 +58,14 @@ const (
 
 // String returns the reading for people, with its article.
 func (r Reading) String() string {
-	return [...]string{"text", "empty", "null", "a boolean", "a number", "a number", "a date", "not text to every YAML reader"}[r]
+	return [...]string{"text", "empty", "null", "a boolean", "a number", "a number", "a date",
+		"not text to every YAML reader"}[r]
 }
 
 // Node is a piece of a file.
 type Node struct {
 	Kind    Kind
-	Text    string  // a scalar's text, as written where it is plain
+	Text    string  // a scalar's text; as written if it is plain
 	Reading Reading // a scalar's
 	Items   []*Node // a list's
 	Pairs   []Pair  // a mapping's, in the order of the file, without duplicates
@@ -84,7 +88,7 @@ func (n *Node) Get(key string) *Pair {
 	return nil
 }
 
-// IsEmpty reports whether nothing stands where a value is expected: `key:` or `key: ~`.
+// IsEmpty reports whether a value is missing: `key:` or `key: ~`.
 func (n *Node) IsEmpty() bool {
 	return n.Kind == Scalar && (n.Reading == Empty || n.Reading == Null)
 }

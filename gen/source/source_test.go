@@ -23,7 +23,9 @@ func summary(list diag.List) string {
 
 func TestLoadKeepsWhereEverythingStands(t *testing.T) {
 	t.Parallel()
-	file, list := source.Load("x.yaml", []byte("\ufeffü: {\"ä\\\"\": [b, 'it''s'], c: 1.10} # end\r\nd: |\r\n  text\r\ne: two\r\n  lines\r\nf:\r\n- g: ~\r\n"))
+	file, list := source.Load("x.yaml",
+		[]byte("\ufeffü: {\"ä\\\"\": [b, 'it''s'], c: 1.10} # end\r\n"+
+			"d: |\r\n  text\r\ne: two\r\n  lines\r\nf:\r\n- g: ~\r\n"))
 	if len(list) > 0 {
 		t.Fatal(summary(list))
 	}
@@ -53,7 +55,8 @@ func TestLoadKeepsWhereEverythingStands(t *testing.T) {
 
 func show(b *strings.Builder, n *source.Node) {
 	for _, p := range n.Pairs {
-		fmt.Fprintf(b, "%d:%d-%d key %q %s\n", p.Key.Pos.Line, p.Key.Pos.Column, p.Key.Pos.End, p.Key.Text, p.Key.Reading)
+		fmt.Fprintf(b, "%d:%d-%d key %q %s\n", p.Key.Pos.Line, p.Key.Pos.Column, p.Key.Pos.End,
+			p.Key.Text, p.Key.Reading)
 		showValue(b, p.Value)
 	}
 	for _, item := range n.Items {
@@ -78,17 +81,27 @@ func showValue(b *strings.Builder, n *source.Node) {
 func TestLoadRefusesWhatHidesInAFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ data, want string }{
-		"a byte that is not UTF-8":     {"a: ü\nb: x\xffy", "2:5-6 YAML_ENCODING: byte 0xFF is not UTF-8\n"},
-		"UTF-16":                       {"\xff\xfea\x00", "1:1-0 YAML_ENCODING: the file is UTF-16, and must be UTF-8\n"},
-		"a zero byte":                  {"a: \x00", "1:4-5 YAML_ENCODING: U+0000 is not a character that text has\n"},
-		"an escape":                    {"a: \x1b[0m", "1:4-5 YAML_ENCODING: U+001B is not a character that text has\n"},
-		"a byte order mark amid text":  {"a: \ufeffb", "1:4-5 YAML_ENCODING: U+FEFF is not a character that text has\n"},
-		"a carriage return of its own": {"a: b\rc: d", "1:5-6 YAML_ENCODING: a carriage return without a line feed\n"},
-		"a line separator":             {"a: b # \u2028c: d", "1:8-9 YAML_ENCODING: U+2028 is a line break to some readers and not to others\n"},
-		"a next line":                  {"a: b\u0085", "1:5-6 YAML_ENCODING: U+0085 is a line break to some readers and not to others\n"},
-		"a turned direction": {"a: \u202eb", "1:4-5 YAML_ENCODING: U+202E turns the direction of writing, " +
-			"so that the file reads differently from what it says\n"},
-		"too much": {strings.Repeat("a", source.MaxBytes+1), "0:0-0 YAML_LIMIT: the file has 1048577 bytes, and 1048576 are the limit\n"},
+		"a byte that is not UTF-8": {"a: ü\nb: x\xffy",
+			"2:5-6 YAML_ENCODING: byte 0xFF is not UTF-8\n"},
+		"UTF-16": {"\xff\xfea\x00",
+			"1:1-0 YAML_ENCODING: the file is UTF-16, and must be UTF-8\n"},
+		"a zero byte": {"a: \x00",
+			"1:4-5 YAML_ENCODING: U+0000 is not a character that text has\n"},
+		"an escape": {"a: \x1b[0m",
+			"1:4-5 YAML_ENCODING: U+001B is not a character that text has\n"},
+		"a byte order mark amid text": {"a: \ufeffb",
+			"1:4-5 YAML_ENCODING: U+FEFF is not a character that text has\n"},
+		"a carriage return of its own": {"a: b\rc: d",
+			"1:5-6 YAML_ENCODING: a carriage return without a line feed\n"},
+		"a line separator": {"a: b # \u2028c: d",
+			"1:8-9 YAML_ENCODING: U+2028 is a line break to some readers and not to others\n"},
+		"a next line": {"a: b\u0085",
+			"1:5-6 YAML_ENCODING: U+0085 is a line break to some readers and not to others\n"},
+		"a turned direction": {"a: \u202eb",
+			"1:4-5 YAML_ENCODING: U+202E turns the direction of writing, " +
+				"so that the file reads differently from what it says\n"},
+		"too much": {strings.Repeat("a", source.MaxBytes+1),
+			"0:0-0 YAML_LIMIT: the file has 1048577 bytes, and 1048576 are the limit\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +155,8 @@ func TestLoadOfNothing(t *testing.T) {
 
 func TestCommentsToThisToolAreDirectives(t *testing.T) {
 	t.Parallel()
-	data := "# outboxgen:ignore A because\na: 1 # outboxgen:x\n# about outboxgen: no\nb: |\n  # outboxgen:ignore text\nc: \"#outboxgen:no\"\n#outboxgen:tight\n"
+	data := "# outboxgen:ignore A because\na: 1 # outboxgen:x\n# about outboxgen: no\n" +
+		"b: |\n  # outboxgen:ignore text\nc: \"#outboxgen:no\"\n#outboxgen:tight\n"
 	file, list := source.Load("x.yaml", []byte(data))
 	if len(list) > 0 {
 		t.Fatal(summary(list))
@@ -151,7 +165,8 @@ func TestCommentsToThisToolAreDirectives(t *testing.T) {
 	for _, n := range file.Directives {
 		got = append(got, fmt.Sprintf("%d:%d-%d %s", n.Pos.Line, n.Pos.Column, n.Pos.End, n.Text))
 	}
-	want := []string{"1:3-29 outboxgen:ignore A because", "2:8-19 outboxgen:x", "7:2-17 outboxgen:tight"}
+	want := []string{"1:3-29 outboxgen:ignore A because", "2:8-19 outboxgen:x",
+		"7:2-17 outboxgen:tight"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("directives differ (-want +got):\n%s", diff)
 	}
@@ -184,15 +199,18 @@ func catalogueLines() []string {
 func TestSyntaxErrorsAreReportedOnTheirLine(t *testing.T) {
 	t.Parallel()
 	broken := []string{
-		"    c: {type: string", "    c: [a, b", "    c: \"open", "    c: 'open", "   c: string", "      c: d: e", "    c: @name", "    c: `name`", "    c: %name",
-		"    - item", "    c: [a]]", "    c: {a: b}}", "    c: \"\\d\"", "    c: [b?]", "    c: *nothing", "\tc: d", "    c: - item", "    c: !x!y z", "    c: \"a\" b",
+		"    c: {type: string", "    c: [a, b", "    c: \"open", "    c: 'open", "   c: string",
+		"      c: d: e", "    c: @name", "    c: `name`", "    c: %name",
+		"    - item", "    c: [a]]", "    c: {a: b}}", "    c: \"\\d\"", "    c: [b?]",
+		"    c: *nothing", "\tc: d", "    c: - item", "    c: !x!y z", "    c: \"a\" b",
 		"    c: [a b: c: d]", "  \tc: d", "    ]", "    }", "    c: |x", "    c: {a: b c: d}",
 	}
 	lines := catalogueLines()
 	for _, bad := range broken {
 		for _, block := range []int{0, 7, 19} {
 			at := block*13 + 11 // after "a: string?"
-			data := strings.Join(append(append(append([]string{}, lines[:at]...), bad), lines[at:]...), "\n") + "\n"
+			data := strings.Join(append(append(append([]string{}, lines[:at]...), bad),
+				lines[at:]...), "\n") + "\n"
 			_, list := source.Load("x.yaml", []byte(data))
 			if len(list) != 1 || list[0].Pos.Line != at+1 {
 				t.Errorf("%q: got %s, want an error on line %d", bad, summary(list), at+1)
@@ -204,7 +222,8 @@ func TestSyntaxErrorsAreReportedOnTheirLine(t *testing.T) {
 func TestLoadNeverPanicsAndIsDeterministic(t *testing.T) {
 	t.Parallel()
 	piece := rapid.SampledFrom([]string{
-		"a", "b:", ": ", "- ", "\n", "\n  ", "\n    ", "{", "}", "[", "]", ",", "\"", "'", "&x ", "*x ", "!t ", "|", ">", "#", " # ", "? ", "%", "---\n", "...\n", "\t",
+		"a", "b:", ": ", "- ", "\n", "\n  ", "\n    ", "{", "}", "[", "]", ",", "\"", "'", "&x ",
+		"*x ", "!t ", "|", ">", "#", " # ", "? ", "%", "---\n", "...\n", "\t",
 		"<<: ", "~", "no", "1.10", "ü", "\r\n", "\u2028", "@", "`", "\\",
 	})
 	rapid.Check(t, func(t *rapid.T) {

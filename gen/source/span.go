@@ -8,7 +8,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// span returns where a node stands. The end is that of the part which is on the first line.
+// span returns the position of a node. Its end is that of the part which is on the first line.
 func (l *loader) span(y *yaml.Node) diag.Pos {
 	pos := diag.Pos{File: l.file, Line: y.Line, Column: y.Column}
 	line := l.line(y.Line)
@@ -24,7 +24,8 @@ func (l *loader) span(y *yaml.Node) diag.Pos {
 // length returns how many runes of rest, which begins with the node, belong to it.
 func length(y *yaml.Node, rest []rune) int {
 	switch {
-	case y.Anchor != "", y.Style&yaml.TaggedStyle != 0, rest[0] == '!', rest[0] == '&', rest[0] == '*':
+	case y.Anchor != "", y.Style&yaml.TaggedStyle != 0,
+		rest[0] == '!', rest[0] == '&', rest[0] == '*':
 		return wordLength(rest)
 	case y.Kind == yaml.ScalarNode && y.Style&yaml.DoubleQuotedStyle != 0:
 		return quotedLength(rest)
@@ -43,14 +44,18 @@ func length(y *yaml.Node, rest []rune) int {
 
 // wordLength counts the runes up to white space, or up to what ends a word between brackets.
 func wordLength(rest []rune) int {
-	n := slices.IndexFunc(rest, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' || r == ']' || r == '}' })
+	n := slices.IndexFunc(rest, func(r rune) bool {
+		return r == ' ' || r == '\t' || r == ',' ||
+			r == ']' || r == '}'
+	})
 	if n < 0 {
 		return len(rest)
 	}
 	return n
 }
 
-// plainLength counts the runes of a plain scalar. One that goes on in the next line ends with this one.
+// plainLength counts the runes of a plain scalar. One that goes on in the next line ends with this
+// one.
 func plainLength(value, rest []rune) int {
 	if len(value) <= len(rest) && slices.Equal(value, rest[:len(value)]) {
 		return len(value)
@@ -93,7 +98,8 @@ func flowLength(rest []rune) int {
 	return contentLength(rest)
 }
 
-// opensQuote reports whether the quote at i begins a scalar rather than being an apostrophe within one.
+// opensQuote reports whether the quote at i begins a scalar rather than being an apostrophe within
+// one.
 func opensQuote(rest []rune, i int) bool {
 	return i == 0 || slices.Contains([]rune(" \t,[{:"), rest[i-1])
 }

@@ -10,11 +10,13 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// lookAhead is how many lines a quoted text or a bracket may go on for and still be told from an error.
+// lookAhead is how many lines a quoted text or a bracket may go on for and still be told from an
+// error.
 const lookAhead = 40
 
-// locate turns the YAML reader's error into a diagnostic. The reader often reports where a block begins, or nothing at all: so
-// the line is found anew, as the one after the longest prefix of the file that is YAML.
+// locate turns the YAML reader's error into a diagnostic. The reader often reports the beginning of
+// a block instead of the line, or no place at all. So locate looks for the line itself: it is the
+// one after the longest prefix of the file that is YAML.
 func (l *loader) locate(err error) diag.Diagnostic {
 	number := l.firstBadLine()
 	line := l.line(number)
@@ -45,7 +47,8 @@ func (l *loader) locate(err error) diag.Diagnostic {
 			pos.Column, pos.End = match[0]+1, match[1]+1
 			help = strings.ReplaceAll(help, "%s", string(line[match[0]:match[1]]))
 		}
-		return diag.New(c.rule, pos, "%s", cmp.Or(c.message, "this is not YAML: "+reason)).WithHelp("%s", help)
+		return diag.New(c.rule, pos, "%s", cmp.Or(c.message, "this is not YAML: "+reason)).
+			WithHelp("%s", help)
 	}
 	return diag.New(diag.YAMLSyntax, pos, "this is not YAML: %s", reason).
 		WithHelp("look at this line and at the one before it: indentation, quotes, brackets")
@@ -64,13 +67,15 @@ func matchAt(re *regexp.Regexp, line []rune) []int {
 	return []int{start, start + len([]rune(s[m[2]:m[3]]))}
 }
 
-// syntaxCause is something that people often mean by an error of the YAML reader.
+// syntaxCause is a frequent mistake behind an error of the YAML reader.
 type syntaxCause struct {
-	reason  string         // part of the reader's error
-	at      *regexp.Regexp // must match the line; its first group is marked. nil: any line, all of it
+	reason string // part of the reader's error
+	// at must match the line, and its first group is marked. If it is nil, any line matches, and
+	// is marked as a whole.
+	at      *regexp.Regexp
 	rule    string
 	message string // instead of the reader's
-	help    string // %s stands for what is marked
+	help    string // with %s for the marked text
 }
 
 // syntaxCauses are tried in order.
@@ -78,11 +83,14 @@ var syntaxCauses = []syntaxCause{
 	{"", regexp.MustCompile(`:\s+([\[{][^"']*[\]}]\?)`), diag.YAMLSyntax,
 		"YAML cannot read a ? after a bracket", `quote it: "%s"`},
 	{"unknown anchor", regexp.MustCompile(`(\*[^\s,\]}]+)`), diag.YAMLAnchor,
-		"aliases are not part of the language", "say it again here; quote it if it is meant as text"},
-	{"alphabetic or numeric character", regexp.MustCompile(`[\s\[{,]([*&][^\s,\]}]*)`), diag.YAMLAnchor,
+		"aliases are not part of the language",
+		"repeat the value here; quote it if it is meant as text"},
+	{"alphabetic or numeric character", regexp.MustCompile(`[\s\[{,]([*&][^\s,\]}]*)`),
+		diag.YAMLAnchor,
 		"anchors and aliases are not part of the language", "quote it if it is meant as text"},
 	{"tag", regexp.MustCompile(`[\s\[{,](![^\s,\]}]*)`), diag.YAMLTag,
-		"tags are not part of the language", "remove the tag; quote the value if it is meant as text"},
+		"tags are not part of the language",
+		"remove the tag; quote the value if it is meant as text"},
 	{"cannot start any token", regexp.MustCompile(`^ *(?:[-?:] *)+(\t)`), diag.YAMLTab,
 		"a tab stands where YAML takes spaces only", "write spaces"},
 	{"cannot start any token", regexp.MustCompile("[\\s\\[{,]([@`%][^\\s,\\]}]*)"), diag.YAMLSyntax,
@@ -95,19 +103,28 @@ var syntaxCauses = []syntaxCause{
 		"a second colon on this line", "quote the text that contains it"},
 	{"mapping values are not allowed", nil, diag.YAMLSyntax, "",
 		"the line before it has a value already: indent this one like its neighbours"},
-	{"could not find expected ':'", nil, diag.YAMLSyntax, "", "a key is followed by a colon and a space"},
-	{"did not find expected ',' or ']'", nil, diag.YAMLSyntax, "", `separate with commas, close [ with ], and quote what has a question mark, such as "string?"`},
-	{"did not find expected ',' or '}'", nil, diag.YAMLSyntax, "", `separate with commas, close { with }, and quote what has a question mark, such as "string?"`},
+	{"could not find expected ':'", nil, diag.YAMLSyntax, "",
+		"a key is followed by a colon and a space"},
+	{"did not find expected ',' or ']'", nil, diag.YAMLSyntax, "",
+		`separate with commas, close [ with ], and quote what has a question mark, such as "string?"`},
+	{"did not find expected ',' or '}'", nil, diag.YAMLSyntax, "",
+		`separate with commas, close { with }, and quote what has a question mark, such as "string?"`},
 	{"unexpected end of stream", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
 	{"unexpected document indicator", nil, diag.YAMLSyntax, "", "close the quote that opens here"},
-	{"did not find expected '-' indicator", nil, diag.YAMLSyntax, "", "indent this line like the other items of its list, or like the keys around it"},
-	{"block sequence entries are not allowed", nil, diag.YAMLSyntax, "", "a list begins on a line of its own, or is written as [a, b]"},
-	{"did not find expected key", nil, diag.YAMLSyntax, "", "indent this line like the keys beside it, and look for a quote or bracket that closes too early"},
-	{"did not find expected node content", nil, diag.YAMLSyntax, "", "something is missing here, or a bracket or comma is too much"},
+	{"did not find expected '-' indicator", nil, diag.YAMLSyntax, "",
+		"indent this line like the other items of its list, or like the keys around it"},
+	{"block sequence entries are not allowed", nil, diag.YAMLSyntax, "",
+		"a list begins on a line of its own, or is written as [a, b]"},
+	{"did not find expected key", nil, diag.YAMLSyntax, "",
+		"indent this line like the keys beside it, and look for a quote or bracket that " +
+			"closes too early"},
+	{"did not find expected node content", nil, diag.YAMLSyntax, "",
+		"something is missing here, or a bracket or comma is too much"},
 }
 
-// firstBadLine returns the number of the line after the longest prefix of the file that parses. Prefixes that end within a quoted
-// text or brackets do not parse either, so what bisection finds is taken further as long as a longer prefix does.
+// firstBadLine returns the number of the line after the longest prefix of the file that parses. A
+// prefix that ends within a quoted text or brackets does not parse either, so that bisection may
+// find a shorter one: it is extended as long as a longer one parses.
 func (l *loader) firstBadLine() int {
 	good := 0
 	for range lookAhead {
@@ -134,8 +151,8 @@ func (l *loader) bisect(good int) int {
 	return good
 }
 
-// longerPrefix returns a number of lines beyond the next one that parse, or good where there is none near. Such a prefix ends
-// where something is closed.
+// longerPrefix returns a greater number of lines that parse, or good if there is none near. Such a
+// prefix ends with a line that closes something.
 func (l *loader) longerPrefix(good int) int {
 	for n := good + 2; n <= min(good+lookAhead, len(l.lines)-1); n++ {
 		if closes(l.line(n)) && l.parses(n) {
@@ -145,9 +162,12 @@ func (l *loader) longerPrefix(good int) int {
 	return good
 }
 
-// closes reports whether a line can end what an earlier one began: brackets, a quoted text, directives.
+// closes reports whether a line can end what an earlier one began: brackets, a quoted text,
+// directives.
 func closes(line []rune) bool {
-	return isMarker(line, "---") || slices.ContainsFunc(line, func(r rune) bool { return strings.ContainsRune("]}\"'", r) })
+	return isMarker(line, "---") || slices.ContainsFunc(line, func(r rune) bool {
+		return strings.ContainsRune("]}\"'", r)
+	})
 }
 
 func (l *loader) parses(lines int) bool {

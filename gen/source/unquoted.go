@@ -12,17 +12,17 @@ import (
 	"github.com/outboxgen/outboxgen/gen/diag"
 )
 
-// standIn is what the YAML reader sees of a question mark that it would not take.
+// standIn replaces a question mark that the YAML reader would refuse.
 const standIn = '\ue000'
 
-// maxMended bounds how many lines of a file are mended, for each of which the file is read many times.
+// maxMended is how many lines of a file are mended: for each, the file is read many times.
 const maxMended = 20
 
 // unquoted matches an optional type that lacks its quotes, with what stands before and after it.
 var unquoted = regexp.MustCompile(`(?:^|[\[{,:])\s*([A-Za-z_][A-Za-z0-9_]*\?)\s*`)
 
-// read parses the file. Optional types that lack their quotes are reported, and read as if they had them, so that all of them are
-// found at once, and what else is wrong.
+// read parses the file. Optional types that lack their quotes are reported, and read as if they had
+// them, so that all of them are found at once, and what else is wrong.
 func (l *loader) read() (*yaml.Node, error) {
 	for {
 		root, err := parse(l.text(len(l.lines)))
@@ -32,8 +32,9 @@ func (l *loader) read() (*yaml.Node, error) {
 	}
 }
 
-// mend replaces question marks in the first bad line, and in those after it while their brackets may be open, until the reader gets
-// beyond it. It returns false, and leaves the lines as they are, where it does not.
+// mend replaces question marks in the first bad line, and in those after it while brackets may be
+// open, until the reader gets beyond it. If the reader never does, mend leaves the lines as they
+// are and returns false.
 func (l *loader) mend(bad int) bool {
 	var problems diag.List
 	before := slices.Clone(l.lines)
@@ -65,7 +66,8 @@ func (l *loader) mendLine(n int) diag.List {
 			continue
 		}
 		pos := diag.Pos{File: l.file, Line: n, Column: m[2] + 1, End: m[3] + 1}
-		problems.Add(diag.New(diag.YAMLSyntax, pos, "within [ ] and { } YAML takes the ? for one of its own signs").
+		problems.Add(diag.New(diag.YAMLSyntax, pos,
+			"within [ ] and { } YAML takes the ? for one of its own signs").
 			WithHelp("quote it: %q", bare[m[2]:m[3]]))
 		line[m[3]-1] = standIn
 	}
@@ -73,7 +75,8 @@ func (l *loader) mendLine(n int) diag.List {
 	return problems
 }
 
-// unquotedPart returns a byte for each rune of a line, of which quoted texts and what is not ASCII are blotted out.
+// unquotedPart returns a byte for each rune of a line. Quoted texts, and runes that are not ASCII,
+// are replaced.
 func unquotedPart(line []rune) []byte {
 	const blot = '"'
 	bare := bytes.Repeat([]byte{blot}, len(line))
@@ -88,7 +91,7 @@ func unquotedPart(line []rune) []byte {
 	return bare
 }
 
-// restored is text as it stands in the file.
+// restored returns text as it is in the file.
 func (l *loader) restored(text string) string {
 	if l.mended == 0 {
 		return text

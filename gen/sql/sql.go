@@ -8,13 +8,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"path"
 	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/outboxgen/outboxgen/gen/catalogue"
+	"github.com/outboxgen/outboxgen/gen/dialect"
 	"github.com/outboxgen/outboxgen/templates"
 )
 
@@ -76,7 +76,8 @@ func Render(db catalogue.Database, service string) (Files, error) {
 // Hand returns the statement that gives the tables to another service. Nobody but a person may say
 // so: the service is the source of every event.
 func Hand(db catalogue.Database, service string) string {
-	return "UPDATE " + qualified(db, "outbox_meta") + " SET service = " + literal(service)
+	return "UPDATE " + qualified(db, "outbox_meta") + " SET service = " +
+		dialect.Of(db.Engine).Literal(service)
 }
 
 // Copy returns the statement that copies the rows of a table to where another database section has
@@ -91,6 +92,9 @@ func Channel(db catalogue.Database) string {
 }
 
 func render(db catalogue.Database, name string, f template.FuncMap) ([]byte, error) {
+	if dialect.Of(db.Engine) == nil {
+		return nil, fmt.Errorf("sql: there is no dialect of engine %q", db.Engine)
+	}
 	t, err := template.New(path.Base(name)).Option("missingkey=error").Funcs(f).
 		ParseFS(templates.FS, db.Engine+"/"+name)
 	if err != nil {
@@ -107,10 +111,10 @@ func render(db catalogue.Database, name string, f template.FuncMap) ([]byte, err
 func functions(db catalogue.Database, service string, s Statement) template.FuncMap {
 	return template.FuncMap{
 		"raw":       func(name string) string { return db.Prefix + name },
-		"name":      func(name string) string { return quote(db.Prefix + name) },
+		"name":      func(name string) string { return quote(db, db.Prefix+name) },
 		"table":     func(name string) string { return qualified(db, name) },
 		"qualifier": func() string { return qualifier(db) },
-		"schema":    func() string { return quote(db.Schema) },
+		"schema":    func() string { return quote(db, db.Schema) },
 		"service":   func() string { return service },
 		"has":       func(f catalogue.Feature) bool { return db.Has(f) },
 		"version": func(f catalogue.Feature) (int, error) {
@@ -121,8 +125,10 @@ func functions(db catalogue.Database, service string, s Statement) template.Func
 			}
 			return versions[at].Version, err
 		},
-		"literal": literal,
-		"lockKey": func(name string) int64 { return lockKey(Channel(db) + "/" + name) },
+		"literal": func(text string) string { return dialect.Of(db.Engine).Literal(text) },
+		"lockKey": func(name string) string {
+			return dialect.Of(db.Engine).LockKey(Channel(db) + "/" + name)
+		},
 		"statement": func(edge string) string {
 			switch {
 			case edge == "begin" && s.Begin != "":
@@ -140,22 +146,12 @@ func qualifier(db catalogue.Database) string {
 	if db.Schema == "" {
 		return ""
 	}
-	return quote(db.Schema) + "."
+	return quote(db, db.Schema) + "."
 }
 
 func qualified(db catalogue.Database, name string) string {
-	return qualifier(db) + quote(db.Prefix+name)
+	return qualifier(db) + quote(db, db.Prefix+name)
 }
 
-// quote makes an identifier of any text (PostgreSQL manual, 4.1.1).
-func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// literal makes a string constant of any text without backslash escapes (PostgreSQL manual, 4.1.2.1).
-func literal(s string) string { return `'` + strings.ReplaceAll(s, `'`, `''`) + `'` }
-
-// lockKey gives each outbox of a database advisory locks of its own.
-func lockKey(name string) int64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte("outboxgen/" + name))
-	return int64(h.Sum64() >> 1)
-}
+// quote makes an identifier of any text, as the engine has it.
+func quote(db catalogue.Database, name string) string { return dialect.Of(db.Engine).Quote(name) }

@@ -35,7 +35,8 @@ func TestFilesSayWhoWroteThemAndEndInOneLineBreak(t *testing.T) {
 		if !strings.HasPrefix(text, "-- "+header) && !strings.HasPrefix(text, "# "+header) {
 			t.Errorf("%s begins with %.60q", name, text)
 		}
-		if !strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\n") || strings.Contains(text, "<no value>") {
+		if !strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\n") ||
+			strings.Contains(text, "<no value>") {
 			t.Errorf("%s ends in %q", name, text[max(0, len(text)-20):])
 		}
 	}
@@ -82,7 +83,8 @@ func TestEveryTableHasItsSchemaAndPrefix(t *testing.T) {
 func TestNamesAreQuotedWhateverTheyAre(t *testing.T) {
 	t.Parallel()
 	f := render(t, `a"b`, `it's `)
-	for _, want := range []string{`CREATE TABLE "a""b"."it's outbox" (`, `'"a""b"."it''s outbox_sent"'::regclass`} {
+	for _, want := range []string{`CREATE TABLE "a""b"."it's outbox" (`,
+		`'"a""b"."it''s outbox_sent"'::regclass`} {
 		if !bytes.Contains(f.Schema, []byte(want)) {
 			t.Errorf("%s is not in the schema", want)
 		}
@@ -92,7 +94,8 @@ func TestNamesAreQuotedWhateverTheyAre(t *testing.T) {
 func TestOutboxesOfOneDatabaseDoNotShareLocksAndChannels(t *testing.T) {
 	t.Parallel()
 	a, b := database("", ""), database("", "b_")
-	if sql.Channel(a) == sql.Channel(b) || sql.Channel(catalogue.Database{Schema: "s"}) != "s.outbox" {
+	if sql.Channel(a) == sql.Channel(b) ||
+		sql.Channel(catalogue.Database{Schema: "s"}) != "s.outbox" {
 		t.Errorf("got channels %q and %q", sql.Channel(a), sql.Channel(b))
 	}
 	key := func(f sql.Files) string {

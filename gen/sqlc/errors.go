@@ -30,7 +30,8 @@ func (e *CompileError) Error() string {
 
 var problemPattern = regexp.MustCompile(`(?m)^([^:\s]+):(\d+):(\d+): (.+?)\r?$`)
 
-// asCompileError finds sqlc's messages in what it printed. Without any, the error remains as it is.
+// asCompileError finds sqlc's messages in what it printed. If there are none, it returns the error
+// as it is.
 func asCompileError(err error) error {
 	var failed *runError
 	if !errors.As(err, &failed) {
@@ -41,7 +42,8 @@ func asCompileError(err error) error {
 		line, lineErr := strconv.Atoi(m[2])
 		column, columnErr := strconv.Atoi(m[3])
 		if lineErr == nil && columnErr == nil {
-			compile.Problems = append(compile.Problems, Problem{File: m[1], Line: line, Column: column, Message: m[4]})
+			compile.Problems = append(compile.Problems,
+				Problem{File: m[1], Line: line, Column: column, Message: m[4]})
 		}
 	}
 	if len(compile.Problems) == 0 {

@@ -13,8 +13,9 @@ import (
 
 const installCommand = "go install " + pkg + "@" + TestedVersion
 
-// Find returns the first of these: the program at path, if path is not empty; `go tool sqlc`, or `go tool
-// -modfile=tools/go.mod sqlc`, of the module that dir is in or of one above it in the same repository; sqlc on PATH.
+// Find returns the first of these: the program at path, if path is not empty; `go tool sqlc`, or
+// `go tool -modfile=tools/go.mod sqlc`, of the module that dir is in or of one above it in the same
+// repository; sqlc on PATH.
 func Find(path, dir string) (Command, error) {
 	if path != "" {
 		return program(path, "--sqlc")
@@ -25,7 +26,8 @@ func Find(path, dir string) (Command, error) {
 				Args: []string{"go", "tool", "sqlc"}, Dir: dir, Timeout: buildTimeout, Builds: true,
 			}, nil
 		}
-		// Run inside tools/, it needs no module above; and a workspace that leaves tools/ out does not matter.
+		// Run inside tools/, it needs no module above; and a workspace that leaves tools/ out does
+		// not matter.
 		if tools := filepath.Join(dir, "tools"); listsTool(filepath.Join(tools, "go.mod")) {
 			return Command{Args: []string{"go", "tool", "sqlc"}, Dir: tools, Env: []string{
 				"GOWORK=off",

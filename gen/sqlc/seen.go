@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 )
 
-// Seen remembers on this machine what sqlc has made of which SQL, each by a hash of both. A
-// repository cannot bring it along, unlike the sums in a lock: so what is in it need not be
-// compiled again to be believed. The zero value remembers nothing.
+// Seen remembers on this machine what sqlc has made of which SQL, as a hash of both. Unlike the
+// sums in a lock, it does not come with a repository, so that what it holds can be trusted without
+// running sqlc again. The zero value remembers nothing.
 type Seen struct{ Dir string }
 
-// UserSeen is in the user's cache directory, if there is one.
+// UserSeen returns the memory in the user's cache directory, or the zero value if there is none.
 func UserSeen() Seen {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -28,7 +28,7 @@ func (s Seen) Has(hash string) bool {
 	return err == nil
 }
 
-// Add remembers. A machine on which it cannot runs sqlc more often than it would have to.
+// Add remembers a hash. If that fails, sqlc runs more often than necessary.
 func (s Seen) Add(hash string) {
 	if s.Dir != "" && os.MkdirAll(s.Dir, 0o700) == nil {
 		_ = os.WriteFile(filepath.Join(s.Dir, hash), nil, 0o600)

@@ -1,4 +1,5 @@
-// Package sqlc runs sqlc as a child process: its library exits the process on an error and is several hundred megabytes of modules.
+// Package sqlc runs sqlc as a child process: its library exits the process on an error and is
+// several hundred megabytes of modules.
 package sqlc
 
 import (
@@ -23,23 +24,23 @@ const (
 // Command is a way to start sqlc.
 type Command struct {
 	Args    []string      // the program and what comes before sqlc's own arguments
-	Dir     string        // where it is started; "" for the current directory
+	Dir     string        // the directory of the process; "" for the current one
 	Env     []string      // added to the environment
 	Timeout time.Duration // of one run
 	Builds  bool          // go may have to build sqlc first
-	// unless nil, called once if sqlc has to be waited for since go may be building it
+	// Notice, unless it is nil, is called once if a run takes long because go may be building sqlc.
 	Notice func()
 }
 
-// How long sqlc may take: it needs a second, and minutes where the go command has to build it first.
+// How long sqlc may take: it needs a second, or minutes if the go command has to build it first.
 const (
 	runTimeout   = time.Minute
 	buildTimeout = 15 * time.Minute
-	patience     = time.Second     // before Notice is called
+	noticeDelay  = time.Second     // before Notice is called
 	grace        = 3 * time.Second // between an interrupt and the end by force
 )
 
-// String is the command as one would type it.
+// String returns the command as one would type it.
 func (c Command) String() string { return strings.Join(c.Args, " ") }
 
 // Compile runs sqlc on files in a new directory within temp, or the system's directory for
@@ -125,7 +126,7 @@ func (c Command) wait(cmd *exec.Cmd) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(patience):
+	case <-time.After(noticeDelay):
 		c.Notice()
 		return <-ended
 	}

@@ -12,14 +12,16 @@ import (
 	"time"
 )
 
-// fake returns a program that acts as sqlc: version prints one, generate runs the script with $dir as the configuration's directory.
+// fake returns a program that acts as sqlc: version prints one, generate runs the script with $dir
+// as the configuration's directory.
 func fake(t *testing.T, version, script string) Command {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the fake is a shell script")
 	}
 	path := filepath.Join(t.TempDir(), "sqlc")
-	text := "#!/bin/sh\nif [ \"$1\" = version ]; then echo '" + version + "'; exit; fi\ndir=$(dirname \"$3\")\n" + script + "\n"
+	text := "#!/bin/sh\nif [ \"$1\" = version ]; then echo '" + version +
+		"'; exit; fi\ndir=$(dirname \"$3\")\n" + script + "\n"
 	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +29,15 @@ func fake(t *testing.T, version, script string) Command {
 }
 
 func input() map[string][]byte {
-	return map[string][]byte{"schema.sql": []byte("S"), "queries.sql": []byte("Q"), "sqlc.yaml": []byte("C")}
+	return map[string][]byte{"schema.sql": []byte("S"), "queries.sql": []byte("Q"),
+		"sqlc.yaml": []byte("C")}
 }
 
 func TestCompileReturnsTheGoFilesAndCleansUp(t *testing.T) {
 	t.Parallel()
 	told := filepath.Join(t.TempDir(), "told")
-	c := fake(t, "v1.31.1", `cat "$dir/schema.sql" "$dir/queries.sql" "$dir/sqlc.yaml" > "$dir/db.go"; echo m > "$dir/models.go"; echo "$dir" > '`+told+`'`)
+	c := fake(t, "v1.31.1",
+		`cat "$dir/schema.sql" "$dir/queries.sql" "$dir/sqlc.yaml" > "$dir/db.go"; echo m > "$dir/models.go"; echo "$dir" > '`+told+`'`)
 	got, err := c.Compile(t.Context(), "", input())
 	if err != nil {
 		t.Fatal(err)
@@ -75,10 +79,12 @@ schema.sql:3:9: syntax error at or near "TABLEE": x' >&2; exit 1`)
 func TestOtherFailuresShowWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, version, script, want string }{
-		{"a failure", "v1.31.1", "echo no such option >&2; exit 3", "exit status 3\nno such option"},
+		{"a failure", "v1.31.1", "echo no such option >&2; exit 3",
+			"exit status 3\nno such option"},
 		{"a silent failure", "v1.31.1", "exit 4", "exit status 4"},
 		{"no Go files", "v1.31.1", "true", "made no Go file"},
-		{"too old", "v1.28.0", "true", "older than v1.29.0: install v1.31.1 (go install github.com/sqlc-dev/sqlc"},
+		{"too old", "v1.28.0", "true",
+			"older than v1.29.0: install v1.31.1 (go install github.com/sqlc-dev/sqlc"},
 		{"far too old", "1.9.0", "true", "older than v1.29.0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,12 +134,18 @@ func TestFindLooksUpwardsThenOnPath(t *testing.T) {
 		files map[string]string
 		dir   string // relative to the root of the files, where the tool is found; "PATH"
 	}{
-		{"its own module", map[string]string{"repo/svc/go.mod": lists, "repo/tools/go.mod": lists}, "repo/svc"},
-		{"tools beside it", map[string]string{"repo/svc/go.mod": not, "repo/svc/tools/go.mod": lists}, "repo/svc/tools"},
-		{"tools above its module", map[string]string{"repo/svc/go.mod": not, "repo/go.mod": not, "repo/tools/go.mod": lists}, "repo/tools"},
-		{"the module above", map[string]string{"repo/svc/go.mod": not, "repo/go.mod": lists}, "repo"},
-		{"not beyond the repository", map[string]string{"repo/svc/go.mod": not, "go.mod": lists}, "PATH"},
-		{"another tool", map[string]string{"repo/svc/go.mod": "module m\ntool x.test/sqlc\n"}, "PATH"},
+		{"its own module", map[string]string{"repo/svc/go.mod": lists, "repo/tools/go.mod": lists},
+			"repo/svc"},
+		{"tools beside it", map[string]string{"repo/svc/go.mod": not,
+			"repo/svc/tools/go.mod": lists}, "repo/svc/tools"},
+		{"tools above its module", map[string]string{"repo/svc/go.mod": not, "repo/go.mod": not,
+			"repo/tools/go.mod": lists}, "repo/tools"},
+		{"the module above", map[string]string{"repo/svc/go.mod": not, "repo/go.mod": lists},
+			"repo"},
+		{"not beyond the repository", map[string]string{"repo/svc/go.mod": not, "go.mod": lists},
+			"PATH"},
+		{"another tool", map[string]string{"repo/svc/go.mod": "module m\ntool x.test/sqlc\n"},
+			"PATH"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("PATH", onPath)
@@ -153,7 +165,8 @@ func TestFindLooksUpwardsThenOnPath(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Command{Args: []string{"go", "tool", "sqlc"}, Dir: filepath.Join(root, test.dir)}
+			want := Command{Args: []string{"go", "tool", "sqlc"},
+				Dir: filepath.Join(root, test.dir)}
 			if test.dir == "PATH" {
 				want = Command{Args: []string{program}}
 			}
@@ -171,10 +184,12 @@ func TestFindSaysHowToInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Find("", root)
-	if err == nil || !strings.Contains(err.Error(), "go install github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1") {
+	if err == nil || !strings.Contains(err.Error(),
+		"go install github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1") {
 		t.Errorf("got error %v, want the command that installs it", err)
 	}
-	if _, err := Find(filepath.Join(root, "nowhere"), root); err == nil || !strings.Contains(err.Error(), "--sqlc") {
+	if _, err := Find(filepath.Join(root, "nowhere"), root); err == nil ||
+		!strings.Contains(err.Error(), "--sqlc") {
 		t.Errorf("got error %v, want one about the flag", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// checkVersion refuses a sqlc that is too old for the SQL. A build without a version is taken as it is.
+// checkVersion refuses a sqlc that is too old for the SQL. It accepts a build without a version.
 func (c Command) checkVersion(ctx context.Context) error {
 	out, err := c.run(ctx, "version")
 	if err != nil {

@@ -30,11 +30,17 @@ var imports = []struct {
 	may   []string
 }{
 	{"runtime/payload", []string{"github.com/google/uuid"}},
-	{"runtime/outbox", []string{"github.com/google/uuid", root + "/runtime/payload"}},
+	{"runtime/backoff", nil},
+	{"runtime/outbox", []string{"github.com/google/uuid", root + "/runtime/payload",
+		root + "/runtime/backoff"}},
 	{"runtime/inbox", []string{"github.com/google/uuid", root + "/runtime/payload", root + "/runtime/outbox"}},
+	{"runtime/cloudevents", []string{"github.com/google/uuid", root + "/runtime/outbox"}},
+	{"runtime/subscribe", []string{root + "/runtime/backoff", root + "/runtime/cloudevents",
+		root + "/runtime/inbox", root + "/runtime/outbox", root + "/runtime/payload"}},
 	{"runtime/", []string{"github.com/google/uuid", root + "/runtime/"}},
 	{"templates", nil},
 	{"gen/diag", nil},
+	{"gen/dialect", nil},
 	{"gen/source", []string{"gopkg.in/yaml.v3", root + "/gen/diag"}},
 	{"gen/golang", []string{"github.com/dave/jennifer/jen", root + "/gen/", root + "/templates"}},
 	{"gen", []string{root + "/gen/", root + "/templates"}},

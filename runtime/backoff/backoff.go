@@ -16,7 +16,7 @@ func Delay(n int, first, limit time.Duration) time.Duration {
 // Bound returns first for the first failure, twice as much for each further one, and at most limit.
 func Bound(n int, first, limit time.Duration) time.Duration {
 	bound := first
-	for i := 1; i < n && bound < limit; i++ {
+	for i := 1; i < n && 0 < bound && bound < limit; i++ {
 		if bound > limit/2 {
 			return limit
 		}

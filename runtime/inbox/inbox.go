@@ -10,8 +10,9 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Handler is what subscribers hand messages to. Where Handle returns nil, the message may be acknowledged; otherwise the broker
-// has to deliver it again. It may be called concurrently. *Inbox implements it; one of your own around it can count deliveries.
+// Handler is what subscribers hand messages to. If Handle returns nil, the message may be acknowledged;
+// otherwise the broker has to deliver it again. It may be called concurrently. *Inbox implements it; one
+// of your own around it can count deliveries.
 type Handler interface {
 	Handle(ctx context.Context, m *outbox.Message) (Outcome, error)
 }
@@ -20,19 +21,30 @@ type Handler interface {
 type Outcome int
 
 const (
-	// Failed: nothing is changed, and the error says why.
-	Failed Outcome = iota
-	// Applied: the handler's transaction is committed.
-	Applied
-	// Repeated: a duplicate. An earlier delivery was applied.
-	Repeated
-	// Ignored: the consumer handles no version of the event.
-	Ignored
+	// OutcomeFailed: nothing is changed, and the error says why.
+	OutcomeFailed Outcome = iota
+	// OutcomeApplied: the handler's transaction is committed.
+	OutcomeApplied
+	// OutcomeDuplicate: an earlier delivery was applied.
+	OutcomeDuplicate
+	// OutcomeIgnored: the consumer handles no version of the event.
+	OutcomeIgnored
 )
 
 // String returns the outcome in a word.
 func (o Outcome) String() string {
-	return map[Outcome]string{Failed: "failed", Applied: "applied", Repeated: "duplicate", Ignored: "ignored"}[o]
+	switch o {
+	case OutcomeFailed:
+		return "failed"
+	case OutcomeApplied:
+		return "applied"
+	case OutcomeDuplicate:
+		return "duplicate"
+	case OutcomeIgnored:
+		return "ignored"
+	default:
+		return "unknown"
+	}
 }
 
 // Inbox is one consumer's inbox. It is safe for concurrent use.
@@ -43,8 +55,9 @@ type Inbox[Tx any] struct {
 	names    map[string]bool // of the events that it handles in some version
 }
 
-// New returns the inbox of a consumer. Its routes are found by the type that a message carries, such as order.placed@1; New keeps the
-// map. It panics where the consumer has no name or an argument is nil, which generated code excludes.
+// New returns the inbox of a consumer. Its routes are found by the type that a message carries, such as
+// order.placed@1; New keeps the map. It panics if the consumer has no name or an argument is nil, which
+// generated code excludes.
 func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) *Inbox[Tx] {
 	if consumer == "" || store == nil || routes == nil {
 		panic(fmt.Sprintf("inbox: New(%q): consumer, store and routes are required", consumer))
@@ -57,17 +70,18 @@ func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) 
 	return &Inbox[Tx]{consumer: consumer, store: store, routes: routes, names: names}
 }
 
-// Handle applies m in a transaction of its own, at most once per event and consumer, and rings the store's doorbell where events
-// have been enqueued or made due. The context that a route gets has the
-// message's traceparent (outbox.Traceparent) and the message itself (MessageFrom).
+// Handle applies m in a transaction of its own, at most once per event and consumer. It rings the store's
+// doorbell after the commit, so that the relay finds what the route enqueued. The context that a route
+// gets has the message's traceparent (outbox.Traceparent).
 //
 // Two versions of one event may share an id: they tell one fact, which is applied once, in the
 // version that comes first. A version that the consumer does not know is a duplicate if another one
 // has been applied, and otherwise an error, never Ignored: a process of another release may know
 // it.
 //
-// Every error is a *HandlerError, and the message has to be delivered again. Nothing has been changed then, unless only the
-// answer to the commit was lost: a redelivery is a duplicate in that case. Of what it wraps, errors.Is and errors.As find
+// Every error is a *HandlerError, and the message has to be delivered again. Nothing has been changed
+// then, unless only the answer to the commit was lost: a redelivery is a duplicate in that case. Of what
+// it wraps, errors.Is and errors.As find
 //
 //   - ErrInFlight: another delivery of the event is being handled at this moment;
 //   - ErrUnknownVersion: the consumer handles other versions of the event;
@@ -80,64 +94,66 @@ func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) 
 func (i *Inbox[Tx]) Handle(ctx context.Context, m *outbox.Message) (Outcome, error) {
 	route, known := i.routes[m.TypeName()]
 	if !known && !i.names[m.Type] {
-		return Ignored, nil
+		return OutcomeIgnored, nil
 	}
 	var claim Claim
 	var due int
 	var err error
 	if known {
-		claim, due, err = i.apply(contextFor(ctx, m), route, m)
+		traced := outbox.ContextWithTraceparent(ctx, m.Headers[outbox.HeaderTraceparent])
+		claim, due, err = i.apply(traced, route, m)
 	} else {
 		claim, err = i.recall(ctx, m)
 	}
 	switch {
 	case err != nil:
-		return Failed, &HandlerError{Consumer: i.consumer, Type: m.TypeName(), ID: m.ID, Err: err}
-	case claim == Duplicate:
+		return OutcomeFailed, &HandlerError{Consumer: i.consumer, Type: m.TypeName(), ID: m.ID, Err: err}
+	case claim == ClaimDuplicate:
 		if due > 0 {
 			i.store.Doorbell().Ring()
 		}
-		return Repeated, nil
+		return OutcomeDuplicate, nil
 	default:
 		i.store.Doorbell().Ring()
-		return Applied, nil
+		return OutcomeApplied, nil
 	}
 }
 
-// recall returns Duplicate if another version of m was applied, and otherwise ErrUnknownVersion.
+// recall returns ClaimDuplicate if another version of m was applied, and otherwise ErrUnknownVersion.
 func (i *Inbox[Tx]) recall(ctx context.Context, m *outbox.Message) (Claim, error) {
-	store, ok := i.store.(Recaller)
-	if !ok {
-		return 0, ErrUnknownVersion
-	}
-	handled, err := store.Handled(ctx, i.consumer, m.ID)
-	if err == nil && !handled {
+	r, err := i.store.Handled(ctx, HandledParams{Consumer: i.consumer, Event: m.ID})
+	if err == nil && !r.Handled {
 		err = ErrUnknownVersion
 	}
-	return Duplicate, err
+	return ClaimDuplicate, err
 }
 
 // apply returns how the transaction began, and how many events it made due.
-func (i *Inbox[Tx]) apply(ctx context.Context, route Route[Tx], m *outbox.Message) (claim Claim, due int, err error) {
-	err = i.store.InTx(ctx, func(tx Tx) (err error) {
-		claim, err = i.store.Claim(ctx, tx, i.consumer, m.ID)
-		switch {
-		case err != nil:
+func (i *Inbox[Tx]) apply(
+	ctx context.Context, route Route[Tx], m *outbox.Message,
+) (claim Claim, due int, err error) {
+	_, err = i.store.InTx(ctx, InTxParams[Tx]{Run: func(tx Tx) error {
+		c, err := i.store.Claim(ctx, tx, ClaimParams{Consumer: i.consumer, Event: m.ID})
+		if err != nil {
 			return err
-		case claim == Fresh:
+		}
+		claim = c.Claim
+		switch claim {
+		case ClaimFresh:
 			err = call(ctx, tx, route, m)
 			if errors.Is(err, ErrInFlight) || errors.Is(err, ErrUnknownVersion) {
 				// It is of a Handle within the handler, not of this event.
 				err = fmt.Errorf("within the handler: %v", err)
 			}
 			return err
-		case claim == Duplicate:
-			due, err = i.store.Redispatch(ctx, tx, m.ID)
+		case ClaimDuplicate:
+			r, err := i.store.Redispatch(ctx, tx, RedispatchParams{Causation: m.ID})
+			due = r.Due
 			return err
 		default:
 			return ErrInFlight
 		}
-	})
+	}})
 	return claim, due, err
 }
 

@@ -51,9 +51,9 @@ func TestAnEventIsAppliedOnce(t *testing.T) {
 	s := newMemStore()
 	i := newInbox(s, record)
 	m := message("o1")
-	expect(t, i, m, inbox.Applied)
-	expect(t, i, m, inbox.Repeated)
-	expect(t, i, message("o2"), inbox.Applied)
+	expect(t, i, m, inbox.OutcomeApplied)
+	expect(t, i, m, inbox.OutcomeDuplicate)
+	expect(t, i, message("o2"), inbox.OutcomeApplied)
 	if diff := cmp.Diff([]string{"o1", "o2"}, s.applied()); diff != "" {
 		t.Error(diff)
 	}
@@ -64,8 +64,8 @@ func TestTwoConsumersApplyTheSameEvent(t *testing.T) {
 	s := newMemStore()
 	m := message("o1")
 	routes := map[string]inbox.Route[*memTx]{"order.placed@1": inbox.RouteTo(record)}
-	expect(t, inbox.New("stock", s, routes), m, inbox.Applied)
-	expect(t, inbox.New("billing", s, routes), m, inbox.Applied)
+	expect(t, inbox.New("stock", s, routes), m, inbox.OutcomeApplied)
+	expect(t, inbox.New("billing", s, routes), m, inbox.OutcomeApplied)
 	if got := len(s.applied()); got != 2 {
 		t.Errorf("applied %d times, want once by each", got)
 	}
@@ -84,7 +84,7 @@ func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
 	first := make(chan error, 1)
 	go func() {
 		outcome, err := i.Handle(t.Context(), m)
-		if outcome != inbox.Applied {
+		if outcome != inbox.OutcomeApplied {
 			err = errors.Join(err, errors.New("first delivery: "+outcome.String()))
 		}
 		first <- err
@@ -93,7 +93,7 @@ func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
 	var others sync.WaitGroup
 	for range 20 {
 		others.Go(func() {
-			if outcome, err := i.Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, inbox.ErrInFlight) {
+			if outcome, err := i.Handle(t.Context(), m); outcome != inbox.OutcomeFailed || !errors.Is(err, inbox.ErrInFlight) {
 				t.Errorf("got %v, %v, want ErrInFlight", outcome, err)
 			}
 		})
@@ -103,7 +103,7 @@ func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Fatal(err)
 	}
-	expect(t, i, m, inbox.Repeated)
+	expect(t, i, m, inbox.OutcomeDuplicate)
 }
 
 func TestAnotherEventInFlightIsAFailureOfThisOne(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAnotherEventInFlightIsAFailureOfThisOne(t *testing.T) {
 		_, err := i.Handle(ctx, m) // which is in flight: here
 		return err
 	})
-	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.Failed || err == nil || errors.Is(err, inbox.ErrInFlight) {
+	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.OutcomeFailed || err == nil || errors.Is(err, inbox.ErrInFlight) {
 		t.Errorf("got %v, %v, want a failure that is not ErrInFlight", outcome, err)
 	}
 }
@@ -147,7 +147,7 @@ func TestAFailedDeliveryLeavesNothingBehind(t *testing.T) {
 			m := message("o1")
 			outcome, err := i.Handle(t.Context(), m)
 			var he *inbox.HandlerError
-			if outcome != inbox.Failed || !errors.As(err, &he) || c.err != nil && !errors.Is(err, c.err) {
+			if outcome != inbox.OutcomeFailed || !errors.As(err, &he) || c.err != nil && !errors.Is(err, c.err) {
 				t.Fatalf("got %v, %v", outcome, err)
 			}
 			if he.Consumer != "stock" || he.Type != "order.placed@1" || he.ID != m.ID || !strings.Contains(err.Error(), c.want) {
@@ -161,7 +161,7 @@ func TestAFailedDeliveryLeavesNothingBehind(t *testing.T) {
 				t.Errorf("the error quotes the panic's value: %v", err)
 			}
 			failing = false
-			expect(t, i, m, inbox.Applied)
+			expect(t, i, m, inbox.OutcomeApplied)
 			if diff := cmp.Diff([]string{"o1"}, s.applied()); diff != "" {
 				t.Error(diff)
 			}
@@ -191,16 +191,16 @@ func TestADuplicateRepairs(t *testing.T) {
 	defer stop()
 	i := newInbox(s, record)
 	m := message("o1")
-	expect(t, i, m, inbox.Applied)
+	expect(t, i, m, inbox.OutcomeApplied)
 	if !rung(rings) {
 		t.Error("not rung after a commit")
 	}
 	s.pending[m.ID] = 2
-	expect(t, i, m, inbox.Repeated)
+	expect(t, i, m, inbox.OutcomeDuplicate)
 	if len(s.pending) != 0 || !rung(rings) {
 		t.Errorf("pending %v; want all due, and rung", s.pending)
 	}
-	expect(t, i, m, inbox.Repeated)
+	expect(t, i, m, inbox.OutcomeDuplicate)
 	if rung(rings) {
 		t.Error("rung though nothing became due")
 	}
@@ -222,7 +222,7 @@ func TestOtherEventsAreIgnored(t *testing.T) {
 	for _, name := range []string{"order.cancelled", "order.placed.again", "order", ""} {
 		m := message("o1")
 		m.Type = name
-		expect(t, i, m, inbox.Ignored)
+		expect(t, i, m, inbox.OutcomeIgnored)
 	}
 }
 
@@ -239,31 +239,39 @@ func TestAnUnknownVersionIsHandedBack(t *testing.T) {
 	for range 3 {
 		outcome, err := release1.Handle(t.Context(), m)
 		var he *inbox.HandlerError
-		if outcome != inbox.Failed || !errors.Is(err, inbox.ErrUnknownVersion) ||
+		if outcome != inbox.OutcomeFailed || !errors.Is(err, inbox.ErrUnknownVersion) ||
 			!errors.As(err, &he) || he.Type != "order.placed@2" {
 			t.Fatalf("got %v, %v, want ErrUnknownVersion", outcome, err)
 		}
 	}
-	expect(t, release2, m, inbox.Applied)
-	expect(t, release1, m, inbox.Repeated)
+	expect(t, release2, m, inbox.OutcomeApplied)
+	expect(t, release1, m, inbox.OutcomeDuplicate)
 	// The other version of the same fact, which shares its id.
 	m.Version = 1
-	expect(t, release1, m, inbox.Repeated)
+	expect(t, release1, m, inbox.OutcomeDuplicate)
 	if diff := cmp.Diff([]string{"o1"}, s.applied()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestAStoreThatCannotRecallHandsBackToo has a store without Handled.
+// forgetful is a store that has BaseStore's Handled.
+type forgetful struct{ *memStore }
+
+func (s forgetful) Handled(
+	ctx context.Context, p inbox.HandledParams,
+) (inbox.HandledResult, error) {
+	return s.BaseStore.Handled(ctx, p)
+}
+
 func TestAStoreThatCannotRecallHandsBackToo(t *testing.T) {
 	t.Parallel()
 	s := newMemStore()
-	plain := inbox.New("stock", inbox.Store[*memTx](struct{ inbox.Store[*memTx] }{s}),
+	plain := inbox.New("stock", inbox.Store[*memTx](forgetful{s}),
 		map[string]inbox.Route[*memTx]{"order.placed@1": inbox.RouteTo(record)})
 	m := message("o1")
-	expect(t, plain, m, inbox.Applied)
+	expect(t, plain, m, inbox.OutcomeApplied)
 	m.Version = 2
-	if outcome, err := plain.Handle(t.Context(), m); outcome != inbox.Failed ||
+	if outcome, err := plain.Handle(t.Context(), m); outcome != inbox.OutcomeFailed ||
 		!errors.Is(err, inbox.ErrUnknownVersion) {
 		t.Errorf("got %v, %v, want ErrUnknownVersion", outcome, err)
 	}
@@ -279,7 +287,7 @@ func TestAnUnknownVersionWithinAHandlerIsAFailureOfThisEvent(t *testing.T) {
 		_, err := other.Handle(ctx, m)
 		return err
 	})
-	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.Failed ||
+	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.OutcomeFailed ||
 		err == nil || errors.Is(err, inbox.ErrUnknownVersion) {
 		t.Errorf("got %v, %v, want a failure that is not ErrUnknownVersion", outcome, err)
 	}
@@ -297,7 +305,7 @@ func TestAnInvalidTraceparentIsIgnored(t *testing.T) {
 	for _, invalid := range []string{"", "rubbish", "a\r\nb", " " + traceparent, "00-\xff"} {
 		m := message("o1")
 		m.Headers[outbox.HeaderTraceparent] = invalid
-		expect(t, i, m, inbox.Applied)
+		expect(t, i, m, inbox.OutcomeApplied)
 	}
 }
 
@@ -309,14 +317,14 @@ func TestAFailedCommitIsAFailure(t *testing.T) {
 	defer stop()
 	i := newInbox(s, record)
 	m := message("o1")
-	if outcome, err := i.Handle(t.Context(), m); outcome != inbox.Failed || !errors.Is(err, s.commitErr) {
+	if outcome, err := i.Handle(t.Context(), m); outcome != inbox.OutcomeFailed || !errors.Is(err, s.commitErr) {
 		t.Fatalf("got %v, %v", outcome, err)
 	}
 	if rung(rings) {
 		t.Error("rung without a commit")
 	}
 	s.commitErr = nil
-	expect(t, i, m, inbox.Applied)
+	expect(t, i, m, inbox.OutcomeApplied)
 }
 
 func TestACancelledDeliveryIsAFailure(t *testing.T) {
@@ -327,7 +335,7 @@ func TestACancelledDeliveryIsAFailure(t *testing.T) {
 		cancel()
 		return record(ctx, tx, m, e)
 	})
-	if outcome, err := i.Handle(ctx, message("o1")); outcome != inbox.Failed || !errors.Is(err, context.Canceled) {
+	if outcome, err := i.Handle(ctx, message("o1")); outcome != inbox.OutcomeFailed || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, %v", outcome, err)
 	}
 	if got := s.applied(); len(got) != 0 {
@@ -339,18 +347,15 @@ func TestHandlersKnowTheMessageAndItsTrace(t *testing.T) {
 	t.Parallel()
 	m := message("o1")
 	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, given *outbox.Message, _ placed) error {
-		if found, ok := inbox.MessageFrom(ctx); !ok || found != m || given != m {
-			t.Errorf("MessageFrom: got %v", found)
+		if given != m {
+			t.Errorf("message: got %v", given)
 		}
 		if got := outbox.Traceparent(ctx); got != traceparent {
 			t.Errorf("Traceparent: got %q", got)
 		}
 		return nil
 	})
-	expect(t, i, m, inbox.Applied)
-	if found, ok := inbox.MessageFrom(t.Context()); ok {
-		t.Errorf("outside of a handler: got %v", found)
-	}
+	expect(t, i, m, inbox.OutcomeApplied)
 }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {

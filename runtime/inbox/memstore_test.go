@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -16,6 +17,7 @@ type claimKey struct {
 
 // memStore is an inbox.Store in memory, beside it the effects of handlers, which commit and roll back with it.
 type memStore struct {
+	inbox.BaseStore[*memTx]
 	bell      storage.Doorbell
 	commitErr error // what a commit fails with; nothing is kept then
 
@@ -41,17 +43,13 @@ type memTx struct {
 
 func (tx *memTx) effect(s string) { tx.effects = append(tx.effects, s) }
 
-func (s *memStore) InTx(ctx context.Context, f func(tx *memTx) error) error {
+func (s *memStore) InTx(
+	ctx context.Context, p inbox.InTxParams[*memTx],
+) (inbox.InTxResult, error) {
 	tx := &memTx{}
 	defer s.unlock(tx)
-	if err := f(tx); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if s.commitErr != nil {
-		return s.commitErr
+	if err := errors.Join(p.Run(tx), ctx.Err(), s.commitErr); err != nil {
+		return inbox.InTxResult{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +60,7 @@ func (s *memStore) InTx(ctx context.Context, f func(tx *memTx) error) error {
 		delete(s.pending, cause)
 	}
 	s.effects = append(s.effects, tx.effects...)
-	return nil
+	return inbox.InTxResult{}, nil
 }
 
 func (s *memStore) unlock(tx *memTx) {
@@ -75,33 +73,38 @@ func (s *memStore) unlock(tx *memTx) {
 	}
 }
 
-func (s *memStore) Claim(_ context.Context, tx *memTx, consumer string, event outbox.ID) (inbox.Claim, error) {
+func (s *memStore) Claim(
+	_ context.Context, tx *memTx, p inbox.ClaimParams,
+) (inbox.ClaimResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := claimKey{consumer, event}
+	key := claimKey{p.Consumer, p.Event}
 	if s.locks[key] != nil {
-		return inbox.InFlight, nil
+		return inbox.ClaimResult{Claim: inbox.ClaimInFlight}, nil
 	}
 	s.locks[key] = tx
 	if s.handled[key] {
-		return inbox.Duplicate, nil
+		return inbox.ClaimResult{Claim: inbox.ClaimDuplicate}, nil
 	}
 	tx.claims = append(tx.claims, key)
-	return inbox.Fresh, nil
+	return inbox.ClaimResult{Claim: inbox.ClaimFresh}, nil
 }
 
-// Handled implements inbox.Recaller.
-func (s *memStore) Handled(_ context.Context, consumer string, event outbox.ID) (bool, error) {
+func (s *memStore) Handled(
+	_ context.Context, p inbox.HandledParams,
+) (inbox.HandledResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.handled[claimKey{consumer, event}], nil
+	return inbox.HandledResult{Handled: s.handled[claimKey{p.Consumer, p.Event}]}, nil
 }
 
-func (s *memStore) Redispatch(_ context.Context, tx *memTx, causation outbox.ID) (int, error) {
+func (s *memStore) Redispatch(
+	_ context.Context, tx *memTx, p inbox.RedispatchParams,
+) (inbox.RedispatchResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tx.redispatched = append(tx.redispatched, causation)
-	return s.pending[causation], nil
+	tx.redispatched = append(tx.redispatched, p.Causation)
+	return inbox.RedispatchResult{Due: s.pending[p.Causation]}, nil
 }
 
 func (s *memStore) applied() []string {

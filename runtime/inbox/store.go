@@ -12,42 +12,106 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// Store is the inbox in a database, Tx its type of transaction. Generated code implements it. All methods may be called
-// concurrently.
+// Store is the inbox in a database, Tx its type of transaction. Generated code implements it. All methods
+// may be called concurrently. Parameters and results may gain fields, and Store may gain methods, in any
+// version: every implementation embeds BaseStore, which has defaults for them.
 type Store[Tx any] interface {
-	// InTx runs f in a READ COMMITTED transaction of its own. It commits where f returns nil and returns the error of that;
-	// otherwise, and when f panics, it rolls back, and returns f's error as it is, or wrapped.
-	InTx(ctx context.Context, f func(tx Tx) error) error
-	// Claim tries to get the lock of (consumer, event) until tx ends, without waiting for it, and records the event as handled.
-	Claim(ctx context.Context, tx Tx, consumer string, event outbox.ID) (Claim, error)
-	// Redispatch makes due at once those pending events that the given event caused, and returns how many there were.
-	Redispatch(ctx context.Context, tx Tx, causation outbox.ID) (int, error)
-	// Doorbell is rung after commits that concern the relay. It is the outbox.Store's where both are one.
+	// InTx calls p.Run in a READ COMMITTED transaction of its own. If Run returns nil, InTx commits and
+	// returns the error of that. Otherwise, and when Run panics, it rolls back and returns Run's error
+	// as it is, or wrapped.
+	InTx(ctx context.Context, p InTxParams[Tx]) (InTxResult, error)
+	// Claim tries to get the lock of (consumer, event) until tx ends, without waiting for it, and records
+	// the event as handled.
+	Claim(ctx context.Context, tx Tx, p ClaimParams) (ClaimResult, error)
+	// Redispatch makes due at once those pending events that the given event caused.
+	Redispatch(ctx context.Context, tx Tx, p RedispatchParams) (RedispatchResult, error)
+	// Handled reports whether a transaction that handled the event has committed, without claiming the
+	// event. An Inbox asks for events in a version that it does not know: if it has applied another
+	// version, this one is a duplicate.
+	Handled(ctx context.Context, p HandledParams) (HandledResult, error)
+	// Doorbell is rung after commits that concern the relay. If one value is both an inbox.Store and an
+	// outbox.Store, it is the doorbell of both.
 	Doorbell() *storage.Doorbell
+
+	mustEmbedBaseStore()
 }
 
-// Recaller is a Store that can tell whether a consumer has handled an event, without claiming it.
-// An Inbox asks for events in a version that it does not know: one of which it has applied another
-// version is a duplicate. Without it, such an event waits for a process that knows the version.
-// Generated stores implement it.
-type Recaller interface {
-	// Handled reports whether a transaction that handled the event has committed.
-	Handled(ctx context.Context, consumer string, event outbox.ID) (bool, error)
+// BaseStore is embedded by every Store. It has defaults for the methods that Store gains after version 1,
+// and for those that a store can do without.
+type BaseStore[Tx any] struct{}
+
+var _ interface{ mustEmbedBaseStore() } = BaseStore[any]{}
+
+func (BaseStore[Tx]) mustEmbedBaseStore() {}
+
+// Handled is for a store that cannot tell: an event in a version that the consumer does not know then
+// waits for a process that knows the version.
+func (BaseStore[Tx]) Handled(context.Context, HandledParams) (HandledResult, error) {
+	return HandledResult{}, nil
 }
 
-// Claim is the answer of Store.Claim.
+// InTxParams are the parameters of Store.InTx.
+type InTxParams[Tx any] struct {
+	Run func(tx Tx) error
+}
+
+// InTxResult is the result of Store.InTx.
+type InTxResult struct{}
+
+// ClaimParams are the parameters of Store.Claim.
+type ClaimParams struct {
+	Consumer string
+	Event    outbox.ID
+}
+
+// ClaimResult is the result of Store.Claim.
+type ClaimResult struct {
+	Claim Claim
+}
+
+// RedispatchParams are the parameters of Store.Redispatch.
+type RedispatchParams struct {
+	Causation outbox.ID // of the events to make due
+}
+
+// RedispatchResult is the result of Store.Redispatch.
+type RedispatchResult struct {
+	Due int // how many events were made due
+}
+
+// HandledParams are the parameters of Store.Handled.
+type HandledParams struct {
+	Consumer string
+	Event    outbox.ID
+}
+
+// HandledResult is the result of Store.Handled.
+type HandledResult struct {
+	Handled bool
+}
+
+// Claim says what a consumer may do with an event. The zero value is no claim.
 type Claim int
 
 const (
-	// Fresh: nobody has handled the event, and nobody else can before the transaction ends.
-	Fresh Claim = iota + 1
-	// Duplicate: the consumer has handled the event.
-	Duplicate
-	// InFlight: another transaction is handling the event.
-	InFlight
+	// ClaimFresh: nobody has handled the event, and nobody else can before the transaction ends.
+	ClaimFresh Claim = iota + 1
+	// ClaimDuplicate: the consumer has handled the event.
+	ClaimDuplicate
+	// ClaimInFlight: another transaction is handling the event.
+	ClaimInFlight
 )
 
 // String returns the claim in words.
 func (c Claim) String() string {
-	return map[Claim]string{Fresh: "fresh", Duplicate: "duplicate", InFlight: "in flight"}[c]
+	switch c {
+	case ClaimFresh:
+		return "fresh"
+	case ClaimDuplicate:
+		return "duplicate"
+	case ClaimInFlight:
+		return "in flight"
+	default:
+		return "no claim"
+	}
 }

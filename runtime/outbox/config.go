@@ -10,33 +10,42 @@ import (
 
 // Config says how a relay works. The zero value of every field stands for its default.
 type Config struct {
-	// Lease is how long the relay counts as alive after a sign of life; it gives one every third of that. When a relay is killed,
-	// its shards wait for the rest of its lease. Defaults to 30 s; at least 100 ms.
+	// Lease is how long the relay counts as alive after a heartbeat; it sends one every third of that.
+	// When a relay is killed, its shards wait for the rest of its lease. Defaults to 30 s; at least
+	// 100 ms.
 	Lease time.Duration
-	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or to a third of Lease where that
-	// is less.
+	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or to a
+	// third of Lease if that is less.
 	PublishTimeout time.Duration
 	// Concurrency is how many calls of the Publisher may be under way at once. Those of a topic that
 	// does not answer for much longer than usual do not count, so that others do not wait for it.
 	// Defaults to 64, or to 4 if it is a BatchPublisher.
 	Concurrency int
-	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults to 4,096; at least 64.
+	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults to
+	// 4,096; at least 64.
 	MaxInFlight int
-	// MaxInFlightBytes bounds the payloads of those. One event of each shard is read even if it is larger. Defaults to 16 MiB.
+	// MaxInFlightBytes bounds the payloads of those. One event of each shard is read even if it is
+	// larger. Defaults to 16 MiB.
 	MaxInFlightBytes int
-	// PollInterval is how long the relay sleeps at most before it looks for events again. It looks sooner after an event, and
-	// when the doorbell rings. Defaults to 1 s.
+	// PollInterval is how long the relay sleeps at most before it looks for events again. It looks
+	// sooner after an event, and when the doorbell rings. Defaults to 1 s.
 	PollInterval time.Duration
 	// MaxAttempts is how many attempts the broker may refuse before the event becomes a dead
 	// letter. Attempts at which the broker could not be reached do not count. Defaults to 12. With
 	// Unlimited an event is tried until it is published, and the broker's refusals make no dead
 	// letters except those marked as Permanent.
 	MaxAttempts int
-	// BackoffMin and BackoffMax bound the time until the next attempt: it is random, up to a bound that begins with BackoffMin
-	// and doubles with each attempt until BackoffMax. They default to 1 s and 15 min.
-	BackoffMin, BackoffMax time.Duration
-	// Logger receives what an operator should know: dead letters, lost leases, an unreachable broker or database. Nothing of a
-	// payload or a key. Defaults to slog.Default().
+	// MinRetryDelay and MaxRetryDelay bound the delay before the next attempt at an event that the broker
+	// refused. It is random, below a bound that is MinRetryDelay at first and doubles with each attempt
+	// until it is MaxRetryDelay. They default to 1 s and 15 min.
+	MinRetryDelay, MaxRetryDelay time.Duration
+	// DrainTimeout is how long Run waits, once its context has ended, for publishes under way and for
+	// recording what came of them. Then it cancels them, and what may have been published unrecorded is
+	// published again. Defaults to PublishTimeout and, in addition, the greater of PublishTimeout and a
+	// third of Lease.
+	DrainTimeout time.Duration
+	// Logger receives what an operator should know: dead letters, lost leases, an unreachable broker or
+	// database. Nothing of a payload or a key. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -57,15 +66,16 @@ func (c Config) withDefaults(publisher Publisher) Config {
 	setDefault(&c.MaxInFlightBytes, 16<<20)
 	setDefault(&c.PollInterval, time.Second)
 	setDefault(&c.MaxAttempts, 12)
-	setDefault(&c.BackoffMin, time.Second)
-	setDefault(&c.BackoffMax, max(c.BackoffMin, 15*time.Minute))
+	setDefault(&c.MinRetryDelay, time.Second)
+	setDefault(&c.MaxRetryDelay, max(c.MinRetryDelay, 15*time.Minute))
+	setDefault(&c.DrainTimeout, c.PublishTimeout+c.grace())
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return c
 }
 
-// grace is how long settling may take at the end, and giving the shards back.
+// grace is how long settling may take at the end, and how long giving the shards back may.
 func (c Config) grace() time.Duration { return max(c.PublishTimeout, c.Lease/3) }
 
 func setDefault[T comparable](field *T, value T) {
@@ -85,13 +95,17 @@ func (c Config) validate() error {
 	refuse(c.Lease < 100*time.Millisecond, "Lease is %v, at least 100ms is needed", c.Lease)
 	refuse(c.Lease > longestLease, "Lease is %v, at most %v is allowed", c.Lease, longestLease)
 	refuse(c.PublishTimeout < 0 || c.PublishTimeout > c.Lease/2,
-		"PublishTimeout is %v, which a Lease of %v may not outlast: at most half of it is allowed", c.PublishTimeout, c.Lease)
+		"PublishTimeout is %v, with a Lease of %v: at most half of that is allowed",
+		c.PublishTimeout, c.Lease)
 	refuse(c.Concurrency < 0, "Concurrency is %d", c.Concurrency)
 	refuse(c.MaxInFlight < 64, "MaxInFlight is %d, at least 64 is needed", c.MaxInFlight)
 	refuse(c.MaxInFlightBytes < 0, "MaxInFlightBytes is %d", c.MaxInFlightBytes)
 	refuse(c.PollInterval < 0, "PollInterval is %v", c.PollInterval)
 	refuse(c.MaxAttempts < Unlimited || c.MaxAttempts > math.MaxInt32,
 		"MaxAttempts is %d; give at most %d, or outbox.Unlimited", c.MaxAttempts, math.MaxInt32)
-	refuse(c.BackoffMin < 0 || c.BackoffMax < c.BackoffMin, "BackoffMin is %v and BackoffMax %v", c.BackoffMin, c.BackoffMax)
+	refuse(c.MinRetryDelay < 0 || c.MaxRetryDelay < c.MinRetryDelay,
+		"MinRetryDelay is %v and MaxRetryDelay is %v; give two that are not negative, the lesser one first",
+		c.MinRetryDelay, c.MaxRetryDelay)
+	refuse(c.DrainTimeout < 0, "DrainTimeout is %v, which is negative", c.DrainTimeout)
 	return errors.Join(errs...)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestConfigDefaultsAreValid(t *testing.T) {
-	for _, c := range []Config{{}, {Lease: time.Second}, {Lease: 100 * time.Millisecond}, {BackoffMin: time.Hour}} {
+	for _, c := range []Config{{}, {Lease: time.Second}, {Lease: 100 * time.Millisecond}, {MinRetryDelay: time.Hour}} {
 		if err := c.withDefaults(nil).validate(); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -25,7 +25,8 @@ func TestConfigRefusesContradictions(t *testing.T) {
 		"MaxInFlightBytes": {MaxInFlightBytes: -1},
 		"PollInterval":     {PollInterval: -1},
 		"MaxAttempts":      {MaxAttempts: Unlimited - 1},
-		"BackoffMin":       {BackoffMin: time.Minute, BackoffMax: time.Second},
+		"DrainTimeout":     {DrainTimeout: -1},
+		"MinRetryDelay":    {MinRetryDelay: time.Minute, MaxRetryDelay: time.Second},
 	} {
 		err := c.withDefaults(nil).validate()
 		if err == nil || !strings.Contains(err.Error(), field+" is") {
@@ -51,7 +52,7 @@ func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
 	c := Config{
 		MaxAttempts: math.MaxInt32, Concurrency: math.MaxInt, MaxInFlight: math.MaxInt,
 		MaxInFlightBytes: math.MaxInt,
-		BackoffMin:       math.MaxInt64 - 1, BackoffMax: math.MaxInt64, PollInterval: math.MaxInt64,
+		MinRetryDelay:    math.MaxInt64 - 1, MaxRetryDelay: math.MaxInt64, PollInterval: math.MaxInt64,
 	}.withDefaults(nil)
 	if err := c.validate(); err != nil {
 		t.Fatal(err)

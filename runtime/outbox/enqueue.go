@@ -23,8 +23,9 @@ const (
 // ContentType is that of every payload which Encode makes.
 const ContentType = "application/json"
 
-// Many is from how many rows on generated code copies them to the database instead of inserting each.
-const Many = 16
+// CopyThreshold is the number of rows from which on generated code copies them to the database instead
+// of inserting each.
+const CopyThreshold = 16
 
 // Row is an event ready to be inserted.
 type Row struct {
@@ -89,18 +90,20 @@ func (e *EventError) Unwrap() error { return e.Err }
 
 // Encode checks events and turns them into rows for an outbox of the given number of shards. Every
 // error is an *EventError.
-func Encode(ctx context.Context, shards int, events []Event, opts ...EnqueueOption) ([]Row, error) {
+func Encode[E Event](
+	ctx context.Context, shards int, events []E, opts ...EnqueueOption,
+) ([]Row, error) {
 	o := optionsOf(ctx, opts)
 	if o.id != uuid.Nil && len(events) != 1 {
 		return nil, &EventError{Err: fmt.Errorf("WithID fits one event, not %d", len(events))}
 	}
-	return o.encode(shards, events)
+	return encode(events, shards, o)
 }
 
 // EncodeVersions is Encode for versions of one fact: events of one name and key, each in another
 // version. Their rows share an id, so that a consumer that handles several of them applies one.
-func EncodeVersions(
-	ctx context.Context, shards int, versions []Event, opts ...EnqueueOption,
+func EncodeVersions[E Event](
+	ctx context.Context, shards int, versions []E, opts ...EnqueueOption,
 ) ([]Row, error) {
 	if err := checkVersions(versions); err != nil {
 		return nil, err
@@ -112,10 +115,10 @@ func EncodeVersions(
 			return nil, &EventError{Err: err}
 		}
 	}
-	return o.encode(shards, versions)
+	return encode(versions, shards, o)
 }
 
-func checkVersions(versions []Event) error {
+func checkVersions[E Event](versions []E) error {
 	if len(versions) == 0 {
 		return &EventError{Err: errors.New("no version of the event is given")}
 	}
@@ -127,7 +130,7 @@ func checkVersions(versions []Event) error {
 		case t.Name != first.Name:
 			problem = "another event than " + first.String() + ": they are no versions of one fact"
 		case slices.ContainsFunc(versions[:i+1],
-			func(e Event) bool { return e.EventType().Version == t.Version }):
+			func(e E) bool { return e.EventType().Version == t.Version }):
 			problem = "the version is given twice"
 		case e.EventKey() != key:
 			problem = "another key than that of " + first.String() +
@@ -150,7 +153,7 @@ func optionsOf(ctx context.Context, opts []EnqueueOption) (o enqueueOptions) {
 	return o
 }
 
-func (o *enqueueOptions) encode(shards int, events []Event) ([]Row, error) {
+func encode[E Event](events []E, shards int, o enqueueOptions) ([]Row, error) {
 	headers, err := encodeHeaders(o.headers)
 	if err != nil {
 		return nil, &EventError{Err: err}

@@ -2,9 +2,11 @@ package outbox
 
 import "github.com/outboxgen/outboxgen/runtime/outbox/storage"
 
-// GeneratedV1 is what generated code refers to, so that code from an outboxgen that needs another runtime does not compile.
-// Where it is undefined, require the runtime's version that belongs to the generator, or run go generate again.
-const GeneratedV1 = true
+// SupportsGenerated1 says that this runtime supports generated code of generation 1, which refers to it.
+// When generated code begins to need more of the runtime, SupportsGenerated2 is added, and so on: newer
+// code does not compile with an older runtime, at a line whose comment says what to do. None of them is
+// ever removed, so that older code compiles with every newer runtime.
+const SupportsGenerated1 = true
 
 // Ordering says what one event may expect of another with the same key.
 type Ordering uint8
@@ -28,9 +30,10 @@ type EventType struct {
 // String returns the name that the catalogue, the broker and every message uses: order.placed@1.
 func (t EventType) String() string { return storage.TypeName(t.Name, t.Version) }
 
-// Event is a payload that the catalogue declares. Generated payload types implement it.
+// Event is a payload that a catalogue declares. Generated payload types implement it, and each generated
+// package has an interface Event of its own, which those of its catalogue alone implement.
 type Event interface {
 	EventType() EventType
-	// EventKey returns the value of the key field as text, or "" where the event has no key.
+	// EventKey returns the value of the key field as text, or "" if the event has no key.
 	EventKey() string
 }

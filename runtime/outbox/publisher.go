@@ -6,8 +6,9 @@ import (
 )
 
 // Publisher sends messages to a broker. The relay calls Publish from many goroutines at once, for
-// one key from one at a time. The message is the relay's: Publish neither changes it nor keeps it
-// after it has returned.
+// one key from one at a time. A message is lent for the length of the call: Publish does not change
+// it, its payload or its headers, and keeps none of them after it has returned. What has to stay,
+// it copies.
 //
 // Publish returns nil if and only if the broker has acknowledged that it keeps the message. It
 // returns soon after ctx ends, which is after the relay's PublishTimeout: one that does not holds

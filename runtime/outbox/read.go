@@ -188,7 +188,7 @@ func (s *session) begin(ctx context.Context, items ...*storage.Item) error {
 	for i, m := range items {
 		p.Retries[i] = storage.Retry{
 			Position: m.Position, Attempts: ledger.OneMore(m.Attempts), Interrupted: true,
-			Delay: backoff.Delay(int(ledger.OneMore(m.Attempts)), s.config.BackoffMin, s.config.BackoffMax),
+			Delay: backoff.Delay(int(ledger.OneMore(m.Attempts)), s.config.MinRetryDelay, s.config.MaxRetryDelay),
 			Error: fmt.Sprintf("attempt %d began and has not ended", ledger.OneMore(m.Attempts)),
 		}
 	}

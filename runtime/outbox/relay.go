@@ -163,7 +163,7 @@ func (r *Relay) runSession(
 func (r *Relay) newLedger() *ledger.Ledger {
 	c := ledger.Config{
 		MaxEvents: r.config.MaxInFlight, MaxBytes: r.config.MaxInFlightBytes,
-		MinRetryDelay: r.config.BackoffMin, MaxRetryDelay: r.config.BackoffMax,
+		MinRetryDelay: r.config.MinRetryDelay, MaxRetryDelay: r.config.MaxRetryDelay,
 		Workers: min(r.config.Concurrency, r.config.MaxInFlight), BatchSize: r.batchSize(),
 		Report: func(c ledger.TopicChange) { logTopic(r.config.Logger, c) },
 	}

@@ -75,9 +75,7 @@ func (s *session) run(ctx context.Context, rings <-chan struct{}, once bool) err
 	failed := s.read(reading, rings, once)
 
 	s.ledger.Drain()
-	grace := time.AfterFunc(s.config.PublishTimeout+s.config.grace(),
-		func() { end(errDrainTimeout) })
-	defer grace.Stop()
+	defer time.AfterFunc(s.config.DrainTimeout, func() { end(errDrainTimeout) }).Stop()
 	workers.Wait()
 	close(settling)
 	settler.Wait()

@@ -154,7 +154,7 @@ func (s *session) retryOf(e *ledger.Event) storage.Retry {
 	case e.Verdict == ledger.Untried:
 		r.Attempts, r.Interrupted = e.Spent()-1, e.Interrupted
 	case r.Delay == 0:
-		r.Delay = backoff.Delay(int(e.Attempts), s.config.BackoffMin, s.config.BackoffMax)
+		r.Delay = backoff.Delay(int(e.Attempts), s.config.MinRetryDelay, s.config.MaxRetryDelay)
 	}
 	return r
 }

@@ -62,7 +62,10 @@ var errRollback = errors.New("outboxtest: roll back")
 func (c *consuming[Tx]) inTx(f func(ctx context.Context, tx Tx) error) error {
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
-	return c.InboxHarness.Store.InTx(ctx, func(tx Tx) error { return f(ctx, tx) })
+	_, err := c.InboxHarness.Store.InTx(ctx, inbox.InTxParams[Tx]{
+		Run: func(tx Tx) error { return f(ctx, tx) },
+	})
+	return err
 }
 
 // claim claims an event in a transaction of its own, which ends with result, and expects an answer.
@@ -79,42 +82,43 @@ func (c *consuming[Tx]) claim(consumer string, event outbox.ID, want inbox.Claim
 
 func (c *consuming[Tx]) claimIn(ctx context.Context, tx Tx, consumer string, event outbox.ID, want inbox.Claim) {
 	c.Helper()
-	if got, err := c.InboxHarness.Store.Claim(ctx, tx, consumer, event); err != nil || got != want {
-		c.Errorf("claim: got %q, %v, want %q", got, err, want)
+	got, err := c.InboxHarness.Store.Claim(ctx, tx, inbox.ClaimParams{Consumer: consumer, Event: event})
+	if err != nil || got.Claim != want {
+		c.Errorf("claim: got %q, %v, want %q", got.Claim, err, want)
 	}
 }
 
 func (c *consuming[Tx]) testFreshOnce() {
 	a, b := uuid.New(), uuid.New()
-	c.claim(consumer, a, inbox.Fresh, nil)
-	c.claim(consumer, a, inbox.Duplicate, nil)
-	c.claim(consumer, b, inbox.Fresh, nil)
-	c.claim(consumer, a, inbox.Duplicate, errRollback)
-	c.claim(consumer, a, inbox.Duplicate, nil)
+	c.claim(consumer, a, inbox.ClaimFresh, nil)
+	c.claim(consumer, a, inbox.ClaimDuplicate, nil)
+	c.claim(consumer, b, inbox.ClaimFresh, nil)
+	c.claim(consumer, a, inbox.ClaimDuplicate, errRollback)
+	c.claim(consumer, a, inbox.ClaimDuplicate, nil)
 }
 
 func (c *consuming[Tx]) testInFlight() {
 	for _, result := range []error{nil, errRollback} {
 		event := uuid.New()
 		err := c.inTx(func(ctx context.Context, tx Tx) error {
-			c.claimIn(ctx, tx, consumer, event, inbox.Fresh)
+			c.claimIn(ctx, tx, consumer, event, inbox.ClaimFresh)
 			var others sync.WaitGroup
 			// None waits for the end of this transaction, or all end with an error when patience
 			// does.
 			for range 10 {
-				others.Go(func() { c.claim(consumer, event, inbox.InFlight, nil) })
+				others.Go(func() { c.claim(consumer, event, inbox.ClaimInFlight, nil) })
 			}
-			others.Go(func() { c.claim("another", event, inbox.Fresh, nil) })
-			others.Go(func() { c.claim(consumer, uuid.New(), inbox.Fresh, nil) })
+			others.Go(func() { c.claim("another", event, inbox.ClaimFresh, nil) })
+			others.Go(func() { c.claim(consumer, uuid.New(), inbox.ClaimFresh, nil) })
 			others.Wait()
 			return result
 		})
 		if !errors.Is(err, result) {
 			c.Fatalf("InTx returned %v, want %v", err, result)
 		}
-		want := inbox.Duplicate
+		want := inbox.ClaimDuplicate
 		if result != nil {
-			want = inbox.Fresh
+			want = inbox.ClaimFresh
 		}
 		c.claim(consumer, event, want, nil)
 	}
@@ -122,15 +126,15 @@ func (c *consuming[Tx]) testInFlight() {
 
 func (c *consuming[Tx]) testClaimRolledBack() {
 	event := uuid.New()
-	c.claim(consumer, event, inbox.Fresh, errRollback)
-	c.claim(consumer, event, inbox.Fresh, nil)
-	c.claim(consumer, event, inbox.Duplicate, nil)
+	c.claim(consumer, event, inbox.ClaimFresh, errRollback)
+	c.claim(consumer, event, inbox.ClaimFresh, nil)
+	c.claim(consumer, event, inbox.ClaimDuplicate, nil)
 }
 
 func (c *consuming[Tx]) testCommitFails() {
 	event := uuid.New()
 	err := c.inTx(func(ctx context.Context, tx Tx) error {
-		c.claimIn(ctx, tx, consumer, event, inbox.Fresh)
+		c.claimIn(ctx, tx, consumer, event, inbox.ClaimFresh)
 		if _, err := c.Enqueue(ctx, tx, Event{Entity: "a"}); err != nil {
 			c.Errorf("enqueue: %v", err)
 		}
@@ -142,15 +146,17 @@ func (c *consuming[Tx]) testCommitFails() {
 	}
 	c.equal("events", len(c.all()), 0)
 	c.eventually("the claim is gone", func() bool {
-		claim := inbox.InFlight // until the database has noticed
-		err := c.inTx(func(ctx context.Context, tx Tx) (err error) {
-			claim, err = c.InboxHarness.Store.Claim(ctx, tx, consumer, event)
+		claim := inbox.ClaimInFlight // until the database has noticed
+		err := c.inTx(func(ctx context.Context, tx Tx) error {
+			r, err := c.InboxHarness.Store.Claim(ctx, tx,
+				inbox.ClaimParams{Consumer: consumer, Event: event})
+			claim = r.Claim
 			return err
 		})
-		if err != nil || claim == inbox.Duplicate {
-			c.Fatalf("claim: got %q, %v, want %q", claim, err, inbox.Fresh)
+		if err != nil || claim == inbox.ClaimDuplicate {
+			c.Fatalf("claim: got %q, %v, want %q", claim, err, inbox.ClaimFresh)
 		}
-		return claim == inbox.Fresh
+		return claim == inbox.ClaimFresh
 	})
 }
 
@@ -163,29 +169,29 @@ func (c *consuming[Tx]) testPanicRollsBack() {
 			}
 		}()
 		_ = c.inTx(func(ctx context.Context, tx Tx) error {
-			c.claimIn(ctx, tx, consumer, event, inbox.Fresh)
+			c.claimIn(ctx, tx, consumer, event, inbox.ClaimFresh)
 			panic("outboxtest: panic")
 		})
 	}()
-	c.claim(consumer, event, inbox.Fresh, nil)
+	c.claim(consumer, event, inbox.ClaimFresh, nil)
 }
 
 func (c *consuming[Tx]) testTwoConsumers() {
 	event := uuid.New()
 	for _, name := range []string{consumer, "another"} {
-		c.claim(name, event, inbox.Fresh, nil)
-		c.claim(name, event, inbox.Duplicate, nil)
+		c.claim(name, event, inbox.ClaimFresh, nil)
+		c.claim(name, event, inbox.ClaimDuplicate, nil)
 	}
 }
 
 func (c *consuming[Tx]) testTransactionStaysUsable() {
 	handled, held := uuid.New(), uuid.New()
-	c.claim(consumer, handled, inbox.Fresh, nil)
+	c.claim(consumer, handled, inbox.ClaimFresh, nil)
 	c.must(c.inTx(func(ctx context.Context, tx Tx) error {
-		c.claimIn(ctx, tx, consumer, held, inbox.Fresh)
+		c.claimIn(ctx, tx, consumer, held, inbox.ClaimFresh)
 		return c.inTx(func(ctx context.Context, tx Tx) error {
-			c.claimIn(ctx, tx, consumer, handled, inbox.Duplicate)
-			c.claimIn(ctx, tx, consumer, held, inbox.InFlight)
+			c.claimIn(ctx, tx, consumer, handled, inbox.ClaimDuplicate)
+			c.claimIn(ctx, tx, consumer, held, inbox.ClaimInFlight)
 			_, err := c.Enqueue(ctx, tx, Event{Entity: "a"})
 			return err
 		})
@@ -218,9 +224,9 @@ func (c *consuming[Tx]) testRedispatch() {
 	redispatch := func(want int, result error) {
 		c.Helper()
 		err := c.inTx(func(ctx context.Context, tx Tx) error {
-			n, err := c.InboxHarness.Store.Redispatch(ctx, tx, cause)
-			if err != nil || n != want {
-				c.Errorf("redispatch: got %d, %v, want %d", n, err, want)
+			r, err := c.InboxHarness.Store.Redispatch(ctx, tx, inbox.RedispatchParams{Causation: cause})
+			if err != nil || r.Due != want {
+				c.Errorf("redispatch: got %d, %v, want %d", r.Due, err, want)
 			}
 			return result
 		})
@@ -271,7 +277,7 @@ func (c *consuming[Tx]) testEffectsOnce() {
 	for range subscribers {
 		running.Go(func() {
 			for _, n := range rand.Perm(events) {
-				if c.deliver(i, messages[n]) == inbox.Applied {
+				if c.deliver(i, messages[n]) == inbox.OutcomeApplied {
 					applied.Add(1)
 				}
 			}

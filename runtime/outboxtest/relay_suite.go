@@ -45,7 +45,7 @@ var relayTests = map[string]func(*testing.T, *world){
 func config() outbox.Config {
 	return outbox.Config{
 		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
-		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
+		MinRetryDelay: 5 * time.Millisecond, MaxRetryDelay: 50 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }

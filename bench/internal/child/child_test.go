@@ -51,7 +51,7 @@ func newOutbox(t *testing.T) (context.Context, *pgxpool.Pool, string) {
 
 // enqueue commits n events and returns their seqs, ascending.
 func enqueue(ctx context.Context, pool *pgxpool.Pool, n int) (seqs []int64, err error) {
-	orders := make([]outbox.Event, n)
+	orders := make([]events.Event, n)
 	for i := range orders {
 		orders[i] = events.OrderPlacedV1{
 			OrderID: uuid.New(), CustomerID: uuid.New(), Total: events.Money{Currency: "EUR"},
@@ -59,7 +59,7 @@ func enqueue(ctx context.Context, pool *pgxpool.Pool, n int) (seqs []int64, err 
 		}
 	}
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := events.Enqueue(ctx, tx, orders...); err != nil {
+		if _, err := events.NewStore(pool).Enqueue(ctx, tx, orders...); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, "SELECT seq FROM outbox ORDER BY seq")

@@ -45,6 +45,17 @@ func (s Series) Over(base Series) Series {
 	return ratios
 }
 
+// Serial returns, round by round, the rate of doing one thing at the rate of s and then the other
+// at that of next, for each event: what the same processors allow at most if both need all of
+// them. Rounds that only one of them has are left out.
+func (s Series) Serial(next Series) Series {
+	rates := make(Series, min(len(s), len(next)))
+	for i := range rates {
+		rates[i] = 1 / (1/s[i] + 1/next[i])
+	}
+	return rates
+}
+
 // Rate returns events per second.
 func Rate(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 

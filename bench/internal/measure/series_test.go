@@ -37,6 +37,14 @@ func TestOverComparesRoundByRound(t *testing.T) {
 	}
 }
 
+func TestSerialAddsTheTimesOfEachRound(t *testing.T) {
+	t.Parallel()
+	got := Series{100, 30, 7}.Serial(Series{100, 60})
+	if len(got) != 2 || got[0] != 50 || got[1] != 20 {
+		t.Errorf("got %v, want [50 20]", got)
+	}
+}
+
 func TestPercentileIsThatOfTheNearestRank(t *testing.T) {
 	t.Parallel()
 	var values []time.Duration

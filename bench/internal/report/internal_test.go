@@ -67,6 +67,8 @@ func TestVersionsAreThoseOfWhatIsCompared(t *testing.T) {
 		Deps: []*debug.Module{
 			{Path: "github.com/google/uuid", Version: "v1.2.3"},
 			{Path: "github.com/jackc/pgx/v5", Version: "v5.99.0"},
+			{Path: "github.com/nats-io/nats.go", Version: "v1.99.0"},
+			{Path: "github.com/nats-io/nkeys", Version: "v0.99.0"},
 			{Path: "github.com/riverqueue/river", Version: "v0.99.0", Replace: &debug.Module{Path: "../river"}},
 		},
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "c0ffee"}, {Key: "vcs.modified", Value: "true"}},
@@ -74,7 +76,8 @@ func TestVersionsAreThoseOfWhatIsCompared(t *testing.T) {
 	got := versions(build, "21.3")
 	want := []Fact{
 		{"outboxgen", "revision c0ffee, with changes"}, got[1], {"PostgreSQL", "21.3"},
-		{"github.com/jackc/pgx/v5", "v5.99.0"}, {"github.com/riverqueue/river", "v0.99.0, replaced by a copy"},
+		{"github.com/jackc/pgx/v5", "v5.99.0"}, {"github.com/nats-io/nats.go", "v1.99.0"},
+		{"github.com/riverqueue/river", "v0.99.0, replaced by a copy"},
 	}
 	if !reflect.DeepEqual(got, want) || !strings.HasPrefix(got[1].Value, "go") {
 		t.Errorf("got %v, want %v", got, want)

@@ -8,8 +8,12 @@ import (
 	"strings"
 )
 
-// compared are the beginnings of the modules whose versions make a difference: the driver, and what the relay is compared with.
-var compared = []string{"github.com/jackc/pgx/", "github.com/riverqueue/", "github.com/ThreeDotsLabs/"}
+// compared are the beginnings of the modules whose versions make a difference: the driver, the
+// broker and its client, and what the relay is compared with.
+var compared = []string{
+	"github.com/jackc/pgx/", "github.com/nats-io/nats", "github.com/riverqueue/",
+	"github.com/ThreeDotsLabs/",
+}
 
 // versions says of what a program was built, which may be nil, and what its server is.
 func versions(build *debug.BuildInfo, postgres string) []Fact {

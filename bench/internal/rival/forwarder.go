@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+	wmnats "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
 	"github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 	"github.com/ThreeDotsLabs/watermill/components/forwarder"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -65,10 +66,39 @@ func (f Forwarder) open(db *lab.Database, backoff sql.BackoffManager, publisher 
 
 // Drain implements Contestant. The last event is published when the subscriber has committed its acknowledgement.
 func (f Forwarder) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
+	return f.drain(ctx, db, n, func(*message.Message) error { return nil })
+}
+
+// drainTo implements Streamer by Watermill's own publisher for JetStream, the one that is advised
+// for production. It has the stream drop duplicates, as all do, and a connection of its own.
+func (f Forwarder) drainTo(
+	ctx context.Context, db *lab.Database, n int, s *stream,
+) (took time.Duration, err error) {
+	publisher, err := wmnats.NewPublisher(wmnats.PublisherConfig{
+		URL:       s.js.Conn().ConnectedUrl(),
+		JetStream: wmnats.JetStreamConfig{TrackMsgId: true},
+	}, watermill.NopLogger{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, publisher.Close()) }()
+	return f.drain(ctx, db, n, func(m *message.Message) error {
+		return publisher.Publish(Order{}.EventType().Topic, m)
+	})
+}
+
+func (f Forwarder) drain(
+	ctx context.Context, db *lab.Database, n int, publish func(*message.Message) error,
+) (time.Duration, error) {
 	rounds := watch(n)
-	running, err := f.open(db, rounds, sink(func(*message.Message) error {
-		rounds.published.Add(1)
-		return nil
+	running, err := f.open(db, rounds, sink(func(m *message.Message) error {
+		err := publish(m)
+		if err != nil {
+			rounds.end(err)
+		} else {
+			rounds.published.Add(1)
+		}
+		return err
 	}))
 	if err != nil {
 		return 0, err

@@ -15,24 +15,24 @@ import (
 
 // Enqueue implements Enqueuer.
 func (Relay) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
-	_, err := events.EnqueueOrderPlacedV1(ctx, tx, o)
+	_, err := service.EnqueueOrderPlacedV1(ctx, tx, o)
 	return err
 }
 
 // Queue adds the event to a batch, which is sent within a transaction.
 func (Relay) Queue(ctx context.Context, batch *pgx.Batch, o Order) error {
-	_, err := events.QueueOrderPlacedV1(ctx, batch, o)
+	_, err := service.QueueOrderPlacedV1(ctx, batch, o)
 	return err
 }
 
 // Follow implements Follower: the relay runs in the process that enqueues. Retain makes no difference to it.
 func (r Relay) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
-	store := events.NewStore(db.Pool)
-	return r.follow(ctx, &watchedStore{Store: store, bell: store.Doorbell()}, ready, published)
+	store := &watchedStore{Store: events.NewStore(db.Pool), bell: service.Doorbell()}
+	return r.follow(ctx, store, ready, published)
 }
 
 // Elsewhere is the relay as it is in another process than the service, without the other process: it is deaf to this process's
-// enqueues, and hears only what outbox.Announce notifies of them, as a service does that runs no relay.
+// enqueues, and hears only what outbox.ForwardWakeups notifies of them, as a service does that runs no relay.
 type Elsewhere struct{ Relay }
 
 // Name implements Follower.
@@ -44,8 +44,8 @@ func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), p
 	var service sync.WaitGroup
 	defer service.Wait()
 	defer stop()
-	service.Go(func() { outbox.Announce(announcing, events.NewStore(db.Pool)) })
-	unrung := &watchedStore{Store: events.NewStore(db.Pool), bell: new(outbox.Doorbell)}
+	service.Go(func() { outbox.ForwardWakeups(announcing, Store(db)) })
+	unrung := &watchedStore{Store: events.NewStore(db.Pool), bell: new(storage.Doorbell)}
 	return e.follow(ctx, unrung, ready, published)
 }
 
@@ -61,7 +61,7 @@ func (r Relay) follow(ctx context.Context, store *watchedStore, ready func(), pu
 // watchedStore tells when a relay has begun: it reads, and it listens.
 type watchedStore struct {
 	*events.Store
-	bell               *outbox.Doorbell
+	bell               *storage.Doorbell
 	reading, listening func()
 }
 
@@ -77,7 +77,7 @@ func (s *watchedStore) watch(ready func()) {
 }
 
 // Doorbell implements outbox.Store.
-func (s *watchedStore) Doorbell() *outbox.Doorbell { return s.bell }
+func (s *watchedStore) Doorbell() *storage.Doorbell { return s.bell }
 
 // Read implements outbox.Store.
 func (s *watchedStore) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	retained "github.com/outboxgen/outboxgen/bench/retained/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
 // Relay is the relay as it is shipped, on the code generated for the benchmarks' catalogue.
@@ -44,7 +45,7 @@ func (Relay) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 
 // EnqueueAll enqueues orders by one call.
 func EnqueueAll(ctx context.Context, tx pgx.Tx, orders []Order) error {
-	_, err := events.Enqueue(ctx, tx, asEvents(orders)...)
+	_, err := service.Enqueue(ctx, tx, asEvents(orders)...)
 	return err
 }
 
@@ -53,20 +54,32 @@ func Encode(ctx context.Context, orders []Order) ([]outbox.Row, error) {
 	return outbox.Encode(ctx, events.Shards, asEvents(orders))
 }
 
-func asEvents(orders []Order) []outbox.Event {
-	list := make([]outbox.Event, len(orders))
+func asEvents(orders []Order) []events.Event {
+	list := make([]events.Event, len(orders))
 	for i, o := range orders {
 		list[i] = o
 	}
 	return list
 }
 
+// service enqueues, in whichever database a transaction is: nothing of it is used but its doorbell.
+var service events.Store
+
+// ServiceStore is the generated store with the doorbell of all that this process enqueues.
+type ServiceStore struct{ *events.Store }
+
+// Doorbell implements outbox.Store.
+func (ServiceStore) Doorbell() *storage.Doorbell { return service.Doorbell() }
+
+// Store returns the store of the service whose events stand in db.
+func Store(db *lab.Database) ServiceStore { return ServiceStore{events.NewStore(db.Pool)} }
+
 // Store returns the generated store.
 func (r Relay) Store(db *lab.Database) outbox.Store {
 	if r.Retain {
 		return retained.NewStore(db.Pool)
 	}
-	return events.NewStore(db.Pool)
+	return Store(db)
 }
 
 // New returns a relay that is silent and publishes to publisher.
@@ -82,19 +95,31 @@ func Silent(c outbox.Config) outbox.Config {
 
 // Drain implements Contestant. It counts the whole of RunOnce: joining and leaving, too.
 func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
-	var (
-		counter Counter
-		warning firstWarning
-	)
+	var counter Counter
+	took, err := r.drain(ctx, db, n, &counter)
+	return took, errors.Join(err, exactly(n, counter.Load()))
+}
+
+// drainTo implements Streamer by the publisher that is shipped, with its defaults.
+func (r Relay) drainTo(
+	ctx context.Context, db *lab.Database, n int, s *stream,
+) (time.Duration, error) {
+	return r.drain(ctx, db, n, outboxnats.NewPublisher(s.js))
+}
+
+func (r Relay) drain(
+	ctx context.Context, db *lab.Database, n int, publisher outbox.Publisher,
+) (time.Duration, error) {
+	var warning firstWarning
 	r.Config.Logger = warning.logger()
-	relay, err := outbox.NewRelay(r.Store(db), &counter, r.Config)
+	relay, err := outbox.NewRelay(r.Store(db), publisher, r.Config)
 	if err != nil {
 		return 0, err
 	}
 	began := time.Now()
 	stats, err := relay.RunOnce(ctx)
 	took := time.Since(began)
-	return took, errors.Join(err, warning.err(), exactly(n, counter.Load()), exactly(n, stats.Published))
+	return took, errors.Join(err, warning.err(), exactly(n, stats.Published))
 }
 
 // Counter is a publisher that does nothing but count.

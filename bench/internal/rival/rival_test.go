@@ -26,6 +26,9 @@ var contestants = []rival.Contestant{
 	rival.Claim{Workers: 1, Batch: 70},
 	rival.Claim{Workers: 2, Batch: 70, Delete: true},
 	rival.Relaxed{Contestant: rival.Claim{Workers: 2, Batch: 70}},
+	rival.ToJetStream{Streamer: rival.Relay{}},
+	rival.ToJetStream{Streamer: rival.River{}},
+	rival.ToJetStream{Streamer: rival.Forwarder{Batch: 70}},
 }
 
 // patience ends a test that hangs. It is no measure of anything.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,14 +35,14 @@ func (job) Kind() string { return "order.placed" }
 // worker publishes.
 type worker struct {
 	river.WorkerDefaults[job]
-	published func(uuid.UUID)
+	publish publishJob
 }
 
+// publishJob publishes the order of a job.
+type publishJob func(context.Context, *river.Job[job]) error
+
 // Work implements river.Worker.
-func (w *worker) Work(_ context.Context, j *river.Job[job]) error {
-	w.published(j.Args.OrderID)
-	return nil
-}
+func (w *worker) Work(ctx context.Context, j *river.Job[job]) error { return w.publish(ctx, j) }
 
 // Clients that only insert, and are given a transaction each time: they need no pool, and serve every database. A client notifies
 // once in its FetchCooldown, if that often.
@@ -56,13 +57,13 @@ func newInserter(cooldown time.Duration) (*river.Client[pgx.Tx], error) {
 	})
 }
 
-// newWorking returns a client that calls published for each job. The configuration says how often it fetches, and where it logs.
-func newWorking(db *lab.Database, config river.Config, published func(uuid.UUID)) (*river.Client[pgx.Tx], error) {
+// newWorking returns a client that calls publish for each job. The configuration says how often it fetches, and where it logs.
+func newWorking(db *lab.Database, config river.Config, publish publishJob) (*river.Client[pgx.Tx], error) {
 	config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}}
 	// What it does at midnight would fall into one measurement and not into another.
 	config.ReindexerSchedule = river.NeverSchedule()
 	config.Workers = river.NewWorkers()
-	river.AddWorker(config.Workers, &worker{published: published})
+	river.AddWorker(config.Workers, &worker{publish: publish})
 	return river.NewClient(riverpgxv5.New(db.Pool), &config)
 }
 
@@ -120,14 +121,34 @@ func insert(ctx context.Context, inserter func() (*river.Client[pgx.Tx], error),
 }
 
 // Drain implements Contestant. The last event is published when River's completer has stored that its job is done.
-func (River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
-	var (
-		worked  atomic.Int64
-		warning firstWarning
-	)
+func (r River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
+	var worked atomic.Int64
+	took, err := r.drain(ctx, db, n, func(context.Context, *river.Job[job]) error {
+		worked.Add(1)
+		return nil
+	})
+	return took, errors.Join(err, exactly(n, worked.Load()))
+}
+
+// drainTo implements Streamer. The worker publishes as one writes it by hand: it returns when the
+// stream has acknowledged the message, whose id stays the same when the job is tried again.
+func (r River) drainTo(
+	ctx context.Context, db *lab.Database, n int, s *stream,
+) (time.Duration, error) {
+	return r.drain(ctx, db, n, func(ctx context.Context, j *river.Job[job]) error {
+		o, id := Order(j.Args), strconv.FormatInt(j.ID, 10)
+		_, err := s.js.PublishMsg(ctx, cloudEvent(id, j.CreatedAt, o, JSON(o)))
+		return err
+	})
+}
+
+func (River) drain(
+	ctx context.Context, db *lab.Database, n int, publish publishJob,
+) (time.Duration, error) {
+	var warning firstWarning
 	client, err := newWorking(db, river.Config{
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond, Logger: warning.logger(),
-	}, func(uuid.UUID) { worked.Add(1) })
+	}, publish)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +165,7 @@ func (River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration,
 	took := time.Since(began)
 	stopping, release := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer release()
-	return took, errors.Join(err, client.Stop(stopping), warning.err(), exactly(n, worked.Load()),
+	return took, errors.Join(err, client.Stop(stopping), warning.err(),
 		noneLeft(ctx, db, "SELECT count(*) FROM river_job WHERE state <> 'completed'"))
 }
 
@@ -159,11 +180,20 @@ func awaitCompleted(ctx context.Context, results <-chan *river.Event, n int) err
 				return errors.New("bench: River stopped by itself")
 			}
 			if result.Kind != river.EventKindJobCompleted {
-				return fmt.Errorf("bench: %s: job %d", result.Kind, result.Job.ID)
+				return jobError(result)
 			}
 		}
 	}
 	return nil
+}
+
+// jobError says what came of a job that was not completed, and why if River knows.
+func jobError(e *river.Event) error {
+	err := fmt.Errorf("bench: %s: job %d", e.Kind, e.Job.ID)
+	if n := len(e.Job.Errors); n > 0 {
+		err = fmt.Errorf("%w: %s", err, e.Job.Errors[n-1].Error)
+	}
+	return err
 }
 
 // PromptRiver is River tuned for latency instead of throughput: it notifies, fetches and polls as often as it can be told to.
@@ -181,7 +211,10 @@ func (PromptRiver) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
 func (PromptRiver) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
 	client, err := newWorking(db, river.Config{
 		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: river.FetchPollIntervalMin, Logger: slog.New(slog.DiscardHandler),
-	}, published)
+	}, func(_ context.Context, j *river.Job[job]) error {
+		published(j.Args.OrderID)
+		return nil
+	})
 	if err != nil {
 		return err
 	}

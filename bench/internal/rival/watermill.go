@@ -151,8 +151,10 @@ type rounds struct {
 	want      int64
 	published atomic.Int64
 	once      sync.Once
-	ended     chan struct{} // closed when a transaction has failed, or has ended and everything that is wanted was published before
-	err       error         // of the transaction that failed; to be read when ended is closed
+	// ended is closed when a transaction or a publish has failed, or when a transaction has ended
+	// and everything that is wanted was published before.
+	ended chan struct{}
+	err   error // of what failed; to be read when ended is closed
 }
 
 func watch(n int) *rounds {
@@ -165,12 +167,17 @@ func watch(n int) *rounds {
 // HandleError implements sql.BackoffManager. The subscriber would try again after an error, and be slower for it.
 func (r *rounds) HandleError(logger watermill.LoggerAdapter, noMsg bool, err error) time.Duration {
 	if err != nil || r.published.Load() >= r.want {
-		r.once.Do(func() {
-			r.err = err
-			close(r.ended)
-		})
+		r.end(err)
 	}
 	return r.BackoffManager.HandleError(logger, noMsg, err)
+}
+
+// end ends the wait. Only the first call counts.
+func (r *rounds) end(err error) {
+	r.once.Do(func() {
+		r.err = err
+		close(r.ended)
+	})
 }
 
 func (r *rounds) wait(ctx context.Context) error {

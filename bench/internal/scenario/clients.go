@@ -194,7 +194,7 @@ func announceAndListen(ctx context.Context, db *lab.Database, ready func(), publ
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return listen(ctx, db, ready, published) })
 	group.Go(func() error {
-		outbox.Announce(ctx, events.NewStore(db.Pool))
+		outbox.ForwardWakeups(ctx, rival.Store(db))
 		return nil
 	})
 	return group.Wait()

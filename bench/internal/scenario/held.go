@@ -63,7 +63,7 @@ func drainHeld(
 	var publisher refusing
 	publisher.up.Store(!refuse)
 	r, err := rival.Relay{Config: outbox.Config{
-		MaxAttempts: outbox.Unlimited, BackoffMin: heldFor, BackoffMax: heldFor,
+		MaxAttempts: outbox.Unlimited, MinRetryDelay: heldFor, MaxRetryDelay: heldFor,
 	}}.New(db, &publisher)
 	if err != nil {
 		return 0, err

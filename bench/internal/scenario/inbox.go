@@ -118,7 +118,7 @@ const (
 type stock struct{}
 
 // HandleOrderPlacedV1 implements events.StockConsumer.
-func (stock) HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e events.OrderPlacedV1) error {
+func (stock) HandleOrderPlacedV1(ctx context.Context, tx events.StockTx, e events.OrderPlacedV1) error {
 	_, err := tx.Exec(ctx, upsertPlaced, e.OrderID, e.CustomerID, e.Total.Amount, e.PlacedAt)
 	return err
 }
@@ -131,8 +131,8 @@ func withInbox(db *lab.Database) inbox.Handler {
 // withoutInbox is the same consumer, down to its transaction and its decoding, but for the inbox.
 func withoutInbox(db *lab.Database) inbox.Handler {
 	return inbox.New("stock", inbox.Store[pgx.Tx](forgetful{events.NewStore(db.Pool)}), map[string]inbox.Route[pgx.Tx]{
-		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, _ *outbox.Message, e events.OrderPlacedV1) error {
-			return stock{}.HandleOrderPlacedV1(ctx, tx, e)
+		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e events.OrderPlacedV1) error {
+			return stock{}.HandleOrderPlacedV1(ctx, events.StockTx{Tx: tx, Message: m}, e)
 		}),
 	})
 }
@@ -141,8 +141,8 @@ func withoutInbox(db *lab.Database) inbox.Handler {
 type forgetful struct{ *events.Store }
 
 // Claim implements inbox.Store.
-func (forgetful) Claim(context.Context, pgx.Tx, string, outbox.ID) (inbox.Claim, error) {
-	return inbox.Fresh, nil
+func (forgetful) Claim(context.Context, pgx.Tx, inbox.ClaimParams) (inbox.ClaimResult, error) {
+	return inbox.ClaimResult{Claim: inbox.ClaimFresh}, nil
 }
 
 // delivered is how long the deliveries of one round took.
@@ -168,14 +168,14 @@ func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (
 	first, second := with, without
 	for i := 0; i < len(orders); i += turn {
 		for _, one := range []*delivery{first, second} {
-			if err := one.deliver(ctx, i, min(i+turn, len(orders)), inbox.Applied); err != nil {
+			if err := one.deliver(ctx, i, min(i+turn, len(orders)), inbox.OutcomeApplied); err != nil {
 				return d, err
 			}
 		}
 		first, second = second, first
 	}
 	d.with, d.without = with.took, without.took
-	err = with.deliver(ctx, 0, len(orders), inbox.Repeated)
+	err = with.deliver(ctx, 0, len(orders), inbox.OutcomeDuplicate)
 	d.again = with.took - d.with
 	slog.Info("delivered", "events", len(orders), "with inbox", d.with, "without", d.without, "again", d.again)
 	return d, errors.Join(err, expectApplied(ctx, db, 2*len(orders)))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/outboxgen/outboxgen/bench/events"
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
@@ -57,7 +56,7 @@ func mean(values []time.Duration) time.Duration {
 
 // observed is a relay's store and publisher under watch.
 type observed struct {
-	*events.Store
+	rival.ServiceStore
 	began     time.Time
 	each      time.Duration
 	windows   []window
@@ -103,7 +102,7 @@ func (o *observed) Publish(_ context.Context, m *outbox.Message) error {
 func (c load) run(ctx context.Context, db *lab.Database, every func(window int) error) (_ []window, perSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.lasts+2*time.Minute)
 	defer cancel()
-	o := &observed{Store: events.NewStore(db.Pool), began: time.Now(), each: c.window, windows: make([]window, c.lasts/c.window)}
+	o := &observed{ServiceStore: rival.Store(db), began: time.Now(), each: c.window, windows: make([]window, c.lasts/c.window)}
 	r, err := outbox.NewRelay(o, o, rival.Silent(outbox.Config{}))
 	if err != nil {
 		return nil, 0, err

@@ -85,6 +85,8 @@ func drainAlone(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Wor
 
 // document is an event of about 10 kB.
 type document struct {
+	events.Event `json:"-"` // nil: it makes document one of the catalogue's events
+
 	ID   uuid.UUID `json:"document_id"`
 	Text string    `json:"text"`
 }
@@ -105,13 +107,13 @@ func (documents) Fill(ctx context.Context, db *lab.Database, orders []rival.Orde
 	random := rand.NewChaCha8([32]byte{})
 	text := make([]byte, 7500) // 10,000 in base64
 	return rival.InBatches(orders, func(batch []rival.Order) error {
-		stored := make([]outbox.Event, len(batch))
+		stored := make([]events.Event, len(batch))
 		for i, o := range batch {
 			_, _ = random.Read(text) // never fails
 			stored[i] = document{ID: o.OrderID, Text: base64.StdEncoding.EncodeToString(text)}
 		}
 		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-			_, err := events.Enqueue(ctx, tx, stored...)
+			_, err := rival.Store(db).Enqueue(ctx, tx, stored...)
 			return err
 		})
 	})

@@ -101,7 +101,7 @@ func commitAndDrain(ctx context.Context, db *lab.Database, f *child.Fleet, order
 		return nil, 0, err
 	}
 	began := time.Now()
-	if err := events.NewStore(db.Pool).Notify(ctx); err != nil { // as outbox.Announce does after a commit
+	if err := events.NewStore(db.Pool).Notify(ctx); err != nil { // as outbox.ForwardWakeups does after a commit
 		return nil, 0, err
 	}
 	err = f.Await(ctx, settled(len(orders)))

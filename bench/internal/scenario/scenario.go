@@ -25,6 +25,7 @@ var All = []Scenario{
 	{"hotkey", hotKey},
 	{"held", held},
 	{"choices", choices},
+	{"broker", broker},
 	{"wal", wal},
 	{"pressure", pressure},
 	{"steady", steady},

@@ -1,10 +1,13 @@
 package goldens_test
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -18,19 +21,97 @@ const (
 // another module, go test takes an old result for good after they have changed, unless it is told -count=1.
 func TestGoldensCompileAndPass(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	copyModuleFiles(t, dir)
-	for _, events := range glob(t, filepath.Join(goldens, "*", "events")) {
-		to := filepath.Join(dir, "internal", "goldens", filepath.Base(filepath.Dir(events)), "events")
-		copyFiles(t, filepath.Join(to, "outboxdb"), glob(t, filepath.Join(queries, "*.go")))
-		copyFiles(t, to, glob(t, filepath.Join(events, "*.go")))
-	}
+	dir := compilable(t, "*")
 	for _, command := range []string{"vet", "test"} {
 		cmd := exec.Command("go", command, "./...")
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("go %s: %v\n%s", command, err, out)
 		}
+	}
+}
+
+// mixed is a program with two catalogues, which enqueues an event through a store.
+const mixed = `package main
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	minimal "github.com/outboxgen/outboxgen/examples/internal/goldens/minimal/events"
+	orders "github.com/outboxgen/outboxgen/examples/internal/goldens/orders/events"
+)
+
+func enqueue(ctx context.Context, tx pgx.Tx, ofMinimal *minimal.Store, ofOrders *orders.Store) error {
+	_, err := %s.Enqueue(ctx, tx, minimal.DoorOpenedV1{})
+	return err
+}
+
+func main() { _ = enqueue }
+`
+
+// TestTwoCataloguesDoNotMix builds a program that hands an event to its own catalogue's store, and one
+// that hands it to another's.
+func TestTwoCataloguesDoNotMix(t *testing.T) {
+	t.Parallel()
+	dir := compilable(t, "minimal", "orders")
+	program := filepath.Join(dir, "main.go")
+	for store, want := range map[string]string{
+		"ofMinimal": "",
+		"ofOrders":  "DoorOpenedV1 does not implement",
+	} {
+		if err := os.WriteFile(program, fmt.Appendf(nil, mixed, store), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("go", "vet", ".")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != (want == "") || !strings.Contains(string(out), want) {
+			t.Errorf("%s: got %v, want %q in:\n%s", store, err, want, out)
+		}
+	}
+}
+
+// compilable returns a module with the golden files of some cases, given as patterns.
+func compilable(t *testing.T, cases ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	copyModuleFiles(t, dir)
+	for _, name := range cases {
+		for _, events := range glob(t, filepath.Join(goldens, name, "events")) {
+			to := filepath.Join(dir, "internal", "goldens", filepath.Base(filepath.Dir(events)), "events")
+			copyFiles(t, filepath.Join(to, "outboxdb"), glob(t, filepath.Join(queries, "*.go")))
+			copyFiles(t, to, glob(t, filepath.Join(events, "*.go")))
+			writeStore(t, to)
+		}
+	}
+	return dir
+}
+
+var packageClause = regexp.MustCompile(`(?m)^package .*$`)
+
+// writeStore makes the store of a case, which it shares with all others that have consumers, or that
+// have none, except for its package and its imports. A test of gen/golang holds it to that.
+func writeStore(t *testing.T, dir string) {
+	t.Helper()
+	read := func(file string) []byte {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	of := "minimal"
+	if len(glob(t, filepath.Join(dir, "inbox.gen.go"))) > 0 {
+		of = "orders"
+	}
+	store := read(filepath.Join(goldens, of, "events", "store.gen.go"))
+	clause := packageClause.Find(read(filepath.Join(dir, "outbox.gen.go")))
+	store = packageClause.ReplaceAll(store, clause)
+	name := filepath.Base(filepath.Dir(dir))
+	store = bytes.ReplaceAll(store, []byte("/goldens/"+of+"/"), []byte("/goldens/"+name+"/"))
+	if err := os.WriteFile(filepath.Join(dir, "store.gen.go"), store, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

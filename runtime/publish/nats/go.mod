@@ -3,12 +3,12 @@ module github.com/outboxgen/outboxgen/runtime/publish/nats
 go 1.25.0
 
 require (
-	github.com/google/uuid v1.6.0
 	github.com/nats-io/nats.go v1.53.1
 	github.com/outboxgen/outboxgen v0.0.0
 )
 
 require (
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/klauspost/compress v1.18.5 // indirect
 	github.com/nats-io/nkeys v0.4.15 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect

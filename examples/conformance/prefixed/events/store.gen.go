@@ -18,36 +18,39 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/examples/conformance/prefixed/events/outboxdb"
-	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 )
 
-// Store is the outbox and the inbox in PostgreSQL, for the relay, the consumers and operators.
+// Store is the outbox in PostgreSQL, for services that enqueue and for the relay, and the inbox of the consumers.
+// It is safe for concurrent use. Make one for each database: an enqueue wakes the relay that has the same Store
+// at once, and other relays only as outbox.ForwardWakeups does.
 type Store struct {
 	storage.BaseStore
+	consuming
 	pool     *pgxpool.Pool
 	db       *outboxdb.Queries
-	handlers chan struct{} // one element for each handler's transaction
+	doorbell storage.Doorbell // rung by every enqueue
 }
 
 var (
-	_ storage.Store       = (*Store)(nil)
-	_ storage.Operator    = (*Store)(nil)
-	_ inbox.Store[pgx.Tx] = (*Store)(nil)
-	_ inbox.Recaller      = (*Store)(nil)
+	_ storage.Store    = (*Store)(nil)
+	_ storage.Operator = (*Store)(nil)
 )
 
 // NewStore returns a store on pool, which remains the caller's to close. Consumers' handlers use at most all
 // connections but one, or the only one: use one store for all consumers of a pool.
 func NewStore(pool *pgxpool.Pool) *Store {
-	handlers := max(1, pool.Config().MaxConns-1)
-	return &Store{pool: pool, db: outboxdb.New(planned{pool}), handlers: make(chan struct{}, handlers)}
+	return &Store{
+		consuming: newConsuming(pool),
+		pool:      pool,
+		db:        outboxdb.New(planned{pool}),
+	}
 }
 
 // Doorbell implements storage.Store.
-func (s *Store) Doorbell() *storage.Doorbell { return &doorbell }
+func (s *Store) Doorbell() *storage.Doorbell { return &s.doorbell }
 
 // maintainCalls is how often Maintain calls a function that does a little at a time. The relay goes
 // on a minute later.
@@ -95,67 +98,23 @@ func limit(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 // Join implements storage.Store.
 func (s *Store) Join(ctx context.Context, p storage.JoinParams) (storage.JoinResult, error) {
-	if err := s.inspect(ctx); err != nil {
+	d, err := s.db.InspectDatabase(ctx)
+	if err == nil {
+		err = refusal(d)
+	}
+	if err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
 	if err := s.db.InsertShards(ctx, Shards); err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: add shards: %w", err)
 	}
-	err := s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{
+	err = s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{
 		Relay: pgUUID(p.Relay), LeaseUs: p.Lease.Microseconds(),
 	})
 	if err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
 	return storage.JoinResult{}, nil
-}
-
-// inspect says why a relay cannot work on the database, or nil.
-func (s *Store) inspect(ctx context.Context) error {
-	if err := checkSchema(ctx, s.db); err != nil {
-		return err
-	}
-	d, err := s.db.InspectDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	return refusal(d)
-}
-
-// schema is what this code needs of the tables.
-var schema = storage.Schema{
-	Migrations: "migrations",
-	Features: []storage.FeatureVersion{
-		{Feature: "outbox", Version: 1},
-		{Feature: "inbox", Version: 1},
-		{Feature: "retention", Version: 1},
-	},
-}
-
-// checkSchema compares how far the migrations have come with what this code needs.
-func checkSchema(ctx context.Context, db *outboxdb.Queries) error {
-	rows, err := db.SchemaVersions(ctx)
-	if err != nil {
-		return unmigrated(err)
-	}
-	found := make([]storage.SchemaVersion, len(rows))
-	for i, r := range rows {
-		found[i] = storage.SchemaVersion{
-			Feature: r.Feature, Version: int(r.Version), MinCompatible: int(r.MinCompatible),
-		}
-	}
-	return schema.Check(found)
-}
-
-const undefinedTable = "42P01"
-
-// unmigrated says which migrations to apply if err is that a table does not exist.
-func unmigrated(err error) error {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == undefinedTable {
-		return fmt.Errorf("%w: %w", schema.Check(nil), err)
-	}
-	return err
 }
 
 // refusal says why a relay cannot work on a database, or nil. What no retry mends wraps outbox.ErrUnusable.
@@ -473,7 +432,7 @@ func (s *Store) ReplayDeadLetters(
 	if err != nil {
 		return storage.ReplayDeadLettersResult{}, fmt.Errorf("outbox: replay dead letters: %w", err)
 	}
-	s.Doorbell().Ring()
+	s.doorbell.Ring()
 	return storage.ReplayDeadLettersResult{Replayed: len(found)}, nil
 }
 
@@ -590,93 +549,6 @@ func (s *Store) Notify(ctx context.Context, _ storage.NotifyParams) (storage.Not
 func (s *Store) Reset(context.Context, storage.ResetParams) (storage.ResetResult, error) {
 	s.pool.Reset()
 	return storage.ResetResult{}, nil
-}
-
-// handlerTx are the options of a handler's transaction. A handler that ends it and begins another one loses
-// the savepoint, and cannot commit what it did without the record of the event.
-var handlerTx = pgx.TxOptions{
-	BeginQuery:  "BEGIN ISOLATION LEVEL READ COMMITTED; SAVEPOINT outboxgen_handler",
-	CommitQuery: "RELEASE SAVEPOINT outboxgen_handler; COMMIT",
-}
-
-const noSuchSavepoint = "3B001"
-
-// InTx implements inbox.Store. It leaves one connection of the pool to others, so that handlers that use the
-// pool beside their transaction do not wait for each other.
-func (s *Store) InTx(ctx context.Context, f func(tx pgx.Tx) error) error {
-	select {
-	case s.handlers <- struct{}{}:
-		defer func() { <-s.handlers }()
-	case <-ctx.Done():
-		return fmt.Errorf("inbox: wait for a connection: %w", ctx.Err())
-	}
-	handled := false
-	err := pgx.BeginTxFunc(ctx, s.pool, handlerTx, func(tx pgx.Tx) error {
-		if err := f(tx); err != nil {
-			return err
-		}
-		switch tx.Conn().PgConn().TxStatus() {
-		case 'I':
-			return inbox.ErrTxEnded
-		case 'E':
-			return pgx.ErrTxCommitRollback
-		}
-		handled = true
-		return nil
-	})
-	var refused *pgconn.PgError
-	if handled && (errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &refused) && refused.Code == noSuchSavepoint) {
-		return inbox.ErrTxEnded
-	}
-	return err
-}
-
-// Handled implements inbox.Recaller.
-func (s *Store) Handled(ctx context.Context, consumer string, event outbox.ID) (bool, error) {
-	handled, err := s.db.IsHandled(ctx, outboxdb.IsHandledParams{Consumer: consumer, EventID: pgUUID(event)})
-	if err != nil {
-		return false, fmt.Errorf("inbox: recall: %w", err)
-	}
-	return handled, nil
-}
-
-// Claim implements inbox.Store.
-func (s *Store) Claim(ctx context.Context, tx pgx.Tx, consumer string, event outbox.ID) (inbox.Claim, error) {
-	db := s.db.WithTx(tx)
-	n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{Consumer: consumer, EventID: pgUUID(event), Service: Service})
-	if err != nil {
-		return 0, fmt.Errorf("inbox: claim: %w", unmigrated(err))
-	}
-	if n == 1 {
-		return inbox.Fresh, nil
-	}
-	c, err := db.ClaimEvent(ctx, outboxdb.ClaimEventParams{Consumer: consumer, EventID: pgUUID(event), Service: Service})
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("inbox: claim: %w", err)
-	case c.Service != Service:
-		return 0, fmt.Errorf("inbox: claim: %w", otherService(c.Service))
-	case !c.Current:
-		if err := checkSchema(ctx, db); err != nil {
-			return 0, fmt.Errorf("inbox: claim: %w", err)
-		}
-		return inbox.InFlight, nil // the migration was applied just now
-	case !c.Locked:
-		return inbox.InFlight, nil
-	case c.Fresh:
-		return inbox.Fresh, nil
-	default:
-		return inbox.Duplicate, nil
-	}
-}
-
-// Redispatch implements inbox.Store.
-func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, causation outbox.ID) (int, error) {
-	n, err := s.db.WithTx(tx).RedispatchCaused(ctx, pgUUID(causation))
-	if err != nil {
-		return 0, fmt.Errorf("inbox: redispatch: %w", err)
-	}
-	return int(n), nil
 }
 
 // planned has statements planned as outboxdb.PlanRead and outboxdb.PlanWrite say, whatever the server knows
@@ -821,80 +693,6 @@ func texts(ids []outbox.ID) []string {
 		list[i] = id.String()
 	}
 	return list
-}
-
-// Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx
-// commits. On an error nothing was recorded; unless it is an *outbox.EventError, tx must be rolled back.
-func Enqueue(ctx context.Context, tx pgx.Tx, events ...outbox.Event) ([]outbox.ID, error) {
-	rows, err := outbox.Encode(ctx, Shards, events)
-	if err != nil {
-		return nil, err
-	}
-	if err := insert(ctx, tx, rows); err != nil {
-		return nil, fmt.Errorf("outbox: enqueue: %w", err)
-	}
-	doorbell.Ring()
-	return outbox.IDs(rows), nil
-}
-
-// EnqueueVersions records versions of one fact in the outbox as part of tx: events of one name and key, each in
-// another version. They share an id, so that a consumer that handles several of them applies one, the first that
-// comes.
-func EnqueueVersions(ctx context.Context, tx pgx.Tx, versions []outbox.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
-	if err != nil {
-		return outbox.ID{}, err
-	}
-	if err := insert(ctx, tx, rows); err != nil {
-		return outbox.ID{}, fmt.Errorf("outbox: enqueue: %w", err)
-	}
-	doorbell.Ring()
-	return rows[0].ID, nil
-}
-
-// QueueVersions adds what EnqueueVersions does to batch, which must be sent within a transaction.
-func QueueVersions(ctx context.Context, batch *pgx.Batch, versions []outbox.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
-	if err != nil {
-		return outbox.ID{}, err
-	}
-	for _, r := range rows {
-		queue(batch, r)
-	}
-	doorbell.Ring()
-	return rows[0].ID, nil
-}
-
-// insert adds rows to the outbox as part of tx: a few by INSERT, many by COPY.
-func insert(ctx context.Context, tx pgx.Tx, rows []outbox.Row) error {
-	if len(rows) < outbox.Many {
-		batch := &pgx.Batch{}
-		for _, r := range rows {
-			queue(batch, r)
-		}
-		return tx.SendBatch(ctx, batch).Close()
-	}
-	params := make([]outboxdb.CopyEventsParams, len(rows))
-	for i, r := range rows {
-		params[i] = copyParams(r)
-	}
-	_, err := outboxdb.New(tx).CopyEvents(ctx, params)
-	return err
-}
-
-func queue(batch *pgx.Batch, r outbox.Row) {
-	batch.Queue(
-		outboxdb.InsertEvent,
-		r.Shard, pgUUID(r.ID), r.Type, r.Version, r.Topic, r.Key,
-		r.Payload, r.ContentType, r.Headers, pgUUID(r.CausationID),
-	)
-}
-
-func copyParams(r outbox.Row) outboxdb.CopyEventsParams {
-	return outboxdb.CopyEventsParams{
-		Shard: r.Shard, ID: pgUUID(r.ID), Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key,
-		Payload: r.Payload, ContentType: r.ContentType, Headers: r.Headers, CausationID: pgUUID(r.CausationID),
-	}
 }
 
 // pgUUID is the form in which pgx sends an id fastest. The zero ID is NULL.

@@ -4,6 +4,7 @@ package events
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -17,26 +18,39 @@ import (
 // Each method runs in tx together with the record that its event was handled: what it does in tx happens once
 // per event. What it does outside of tx can repeat.
 type WitnessConsumer interface {
-	HandleThingHappenedV1(ctx context.Context, tx pgx.Tx, e ThingHappenedV1, emit WitnessEmitter) error
+	HandleThingHappenedV1(ctx context.Context, tx WitnessTx, e ThingHappenedV1) error
 }
 
 // NewWitness returns the inbox of consumer "witness" on store, for a subscriber to hand messages to.
 func NewWitness(store *Store, c WitnessConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("witness", store, map[string]inbox.Route[pgx.Tx]{
 		"thing.happened@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e ThingHappenedV1) error {
-			return c.HandleThingHappenedV1(ctx, tx, e, WitnessEmitter{tx: tx, causation: m.ID})
+			return c.HandleThingHappenedV1(ctx, WitnessTx{Tx: tx, Message: m}, e)
 		}),
 	})
 }
 
-// WitnessEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the
-// handled event as cause.
-type WitnessEmitter struct {
-	tx        pgx.Tx
-	causation outbox.ID
+// WitnessTx is the transaction in which consumer "witness" handles an event. The inbox ends it. What it
+// enqueues has that event as its cause.
+type WitnessTx struct {
+	pgx.Tx
+	// Message is what the broker delivered: the event's id, source, headers and time. A handler must not change
+	// it.
+	Message *outbox.Message
 }
 
-// StrayHappenedV1 enqueues e, a stray.happened@1.
-func (m WitnessEmitter) StrayHappenedV1(ctx context.Context, e StrayHappenedV1) (outbox.ID, error) {
-	return EnqueueStrayHappenedV1(ctx, m.tx, e, outbox.WithCausation(m.causation))
+// EnqueueStrayHappenedV1 records e in the outbox as part of tx. An *outbox.EventError says that e is invalid,
+// and leaves tx usable; after any other error, tx must be rolled back.
+func (tx WitnessTx) EnqueueStrayHappenedV1(
+	ctx context.Context, e StrayHappenedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return tx.enqueue(ctx, []Event{e}, opts)
+}
+
+// enqueue rings no doorbell, as the inbox does so once tx has committed.
+func (tx WitnessTx) enqueue(
+	ctx context.Context, versions []Event, opts []outbox.EnqueueOption,
+) (outbox.ID, error) {
+	opts = append(slices.Clip(opts), outbox.WithCausation(tx.Message.ID))
+	return enqueueVersions(ctx, tx.Tx, versions, opts)
 }

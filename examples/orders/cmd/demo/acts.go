@@ -13,7 +13,7 @@ import (
 
 // placeOrder places an order of one mug.
 func (w *world) placeOrder(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return orders.PlaceOrder(ctx, tx, oneMug()) })
+	return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.shop.PlaceOrder(ctx, tx, oneMug()) })
 }
 
 func oneMug() orders.Order {
@@ -93,7 +93,7 @@ func rolledBack(ctx context.Context, w *world) error {
 	w.say("The order and its event are written. Then the payment is declined, and the transaction rolled back.")
 	order, declined := oneMug(), errors.New("payment declined")
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		return errors.Join(orders.PlaceOrder(ctx, tx, order), declined)
+		return errors.Join(w.shop.PlaceOrder(ctx, tx, order), declined)
 	})
 	if !errors.Is(err, declined) {
 		return fmt.Errorf("got error %w, want %w", err, declined)

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/outboxgen/outboxgen/examples/internal/migrate"
+	"github.com/outboxgen/outboxgen/examples/orders"
 	"github.com/outboxgen/outboxgen/examples/orders/db"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
@@ -46,6 +47,7 @@ type world struct {
 	programs string // directory
 	database string // URL
 	pool     *pgxpool.Pool
+	shop     *orders.Shop
 
 	nats         *natsenv.Server
 	brokerIsDown bool
@@ -141,7 +143,9 @@ func (w *world) openDatabase(ctx context.Context) error {
 	if err := migrate.Goose(ctx, w.pool, db.Migrations()); err != nil {
 		return err
 	}
-	go outbox.ForwardWakeups(w.ctx, events.NewStore(w.pool)) // of the orders that are placed in this process
+	store := events.NewStore(w.pool)
+	w.shop = orders.NewShop(store)
+	go outbox.ForwardWakeups(w.ctx, store) // of the orders that are placed in this process
 	return nil
 }
 
@@ -190,7 +194,7 @@ func (w *world) stock(ctx context.Context) error {
 
 func (w *world) startRelay() (err error) {
 	w.relay, err = w.start("relay", w.relayLink.url(), filepath.Join(w.programs, "relay"),
-		"-lease", lease.String(), "-backoff", backoff.String())
+		"-lease", lease.String(), "-min-retry-delay", backoff.String())
 	return err
 }
 

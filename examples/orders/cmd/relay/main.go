@@ -28,7 +28,8 @@ func main() {
 	broker := flag.String("nats", os.Getenv("NATS_URL"), "`URL` of the broker; by default $NATS_URL")
 	flag.DurationVar(&config.Lease, "lease", 0, "how long a killed relay's events wait for another; 0 means 30s")
 	flag.DurationVar(&config.PollInterval, "poll", 0, "how often to look where nothing rings; 0 means 1s")
-	flag.DurationVar(&config.BackoffMin, "backoff", 0, "bound of the delay before a refused event's second attempt; 0 means 1s")
+	flag.DurationVar(&config.MinRetryDelay, "min-retry-delay", 0,
+		"bound of the delay before a refused event's second attempt; 0 means 1s")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,7 +59,11 @@ func run(ctx context.Context, database, broker string, config outbox.Config) err
 		return fmt.Errorf("broker: %w", err)
 	}
 
-	relay, err := outbox.NewRelay(events.NewStore(pool), outboxnats.NewPublisher(js), config)
+	publisher, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	if err != nil {
+		return err
+	}
+	relay, err := outbox.NewRelay(events.NewStore(pool), publisher, config)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package events
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -17,26 +18,39 @@ import (
 // Each method runs in tx together with the record that its event was handled: what it does in tx happens once
 // per event. What it does outside of tx can repeat.
 type InventoryConsumer interface {
-	HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, emit InventoryEmitter) error
+	HandleOrderPlacedV1(ctx context.Context, tx InventoryTx, e OrderPlacedV1) error
 }
 
 // NewInventory returns the inbox of consumer "inventory" on store, for a subscriber to hand messages to.
 func NewInventory(store *Store, c InventoryConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("inventory", store, map[string]inbox.Route[pgx.Tx]{
 		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
-			return c.HandleOrderPlacedV1(ctx, tx, e, InventoryEmitter{tx: tx, causation: m.ID})
+			return c.HandleOrderPlacedV1(ctx, InventoryTx{Tx: tx, Message: m}, e)
 		}),
 	})
 }
 
-// InventoryEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the
-// handled event as cause.
-type InventoryEmitter struct {
-	tx        pgx.Tx
-	causation outbox.ID
+// InventoryTx is the transaction in which consumer "inventory" handles an event. The inbox ends it. What it
+// enqueues has that event as its cause.
+type InventoryTx struct {
+	pgx.Tx
+	// Message is what the broker delivered: the event's id, source, headers and time. A handler must not change
+	// it.
+	Message *outbox.Message
 }
 
-// StockReservedV1 enqueues e, a stock.reserved@1.
-func (m InventoryEmitter) StockReservedV1(ctx context.Context, e StockReservedV1) (outbox.ID, error) {
-	return EnqueueStockReservedV1(ctx, m.tx, e, outbox.WithCausation(m.causation))
+// EnqueueStockReservedV1 records e in the outbox as part of tx. An *outbox.EventError says that e is invalid,
+// and leaves tx usable; after any other error, tx must be rolled back.
+func (tx InventoryTx) EnqueueStockReservedV1(
+	ctx context.Context, e StockReservedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return tx.enqueue(ctx, []Event{e}, opts)
+}
+
+// enqueue rings no doorbell, as the inbox does so once tx has committed.
+func (tx InventoryTx) enqueue(
+	ctx context.Context, versions []Event, opts []outbox.EnqueueOption,
+) (outbox.ID, error) {
+	opts = append(slices.Clip(opts), outbox.WithCausation(tx.Message.ID))
+	return enqueueVersions(ctx, tx.Tx, versions, opts)
 }

@@ -35,6 +35,8 @@ func (OrderPlacedV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (e OrderPlacedV1) EventKey() string { return e.OrderID.String() }
 
+func (OrderPlacedV1) event() {}
+
 // Validate checks what the catalogue asks of the fields. Enqueueing and decoding an event call it.
 func (e OrderPlacedV1) Validate() error {
 	return payload.Check(
@@ -43,12 +45,20 @@ func (e OrderPlacedV1) Validate() error {
 	)
 }
 
-// EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+// EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
+func (s *Store) EnqueueOrderPlacedV1(
+	ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueOrderPlacedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueOrderPlacedV1(ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueOrderPlacedV1 adds to batch what EnqueueOrderPlacedV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueOrderPlacedV1(
+	ctx context.Context, batch *pgx.Batch, e OrderPlacedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

@@ -27,12 +27,22 @@ func (StockReservedV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (e StockReservedV1) EventKey() string { return e.OrderID.String() }
 
-// EnqueueStockReservedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueStockReservedV1(ctx context.Context, tx pgx.Tx, e StockReservedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+func (StockReservedV1) event() {}
+
+// EnqueueStockReservedV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
+func (s *Store) EnqueueStockReservedV1(
+	ctx context.Context, tx pgx.Tx, e StockReservedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueStockReservedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueStockReservedV1(ctx context.Context, batch *pgx.Batch, e StockReservedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueStockReservedV1 adds to batch what EnqueueStockReservedV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueStockReservedV1(
+	ctx context.Context, batch *pgx.Batch, e StockReservedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

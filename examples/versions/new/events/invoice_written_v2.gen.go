@@ -26,12 +26,22 @@ func (InvoiceWrittenV2) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (e InvoiceWrittenV2) EventKey() string { return e.OrderID.String() }
 
+func (InvoiceWrittenV2) event() {}
+
 // EnqueueInvoiceWrittenV2 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueInvoiceWrittenV2(ctx context.Context, tx pgx.Tx, e InvoiceWrittenV2, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+// An *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be
+// rolled back.
+func (s *Store) EnqueueInvoiceWrittenV2(
+	ctx context.Context, tx pgx.Tx, e InvoiceWrittenV2, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueInvoiceWrittenV2 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueInvoiceWrittenV2(ctx context.Context, batch *pgx.Batch, e InvoiceWrittenV2, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueInvoiceWrittenV2 adds to batch what EnqueueInvoiceWrittenV2 does. A batch is no transaction: send it
+// by tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits
+// with the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueInvoiceWrittenV2(
+	ctx context.Context, batch *pgx.Batch, e InvoiceWrittenV2, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

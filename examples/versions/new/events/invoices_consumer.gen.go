@@ -4,6 +4,7 @@ package events
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -17,40 +18,58 @@ import (
 // Each method runs in tx together with the record that its event was handled: what it does in tx happens once
 // per event. What it does outside of tx can repeat.
 type InvoicesConsumer interface {
-	HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, emit InvoicesEmitter) error
-	HandleOrderPlacedV2(ctx context.Context, tx pgx.Tx, e OrderPlacedV2, emit InvoicesEmitter) error
+	HandleOrderPlacedV1(ctx context.Context, tx InvoicesTx, e OrderPlacedV1) error
+	HandleOrderPlacedV2(ctx context.Context, tx InvoicesTx, e OrderPlacedV2) error
 }
 
 // NewInvoices returns the inbox of consumer "invoices" on store, for a subscriber to hand messages to.
 func NewInvoices(store *Store, c InvoicesConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("invoices", store, map[string]inbox.Route[pgx.Tx]{
 		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
-			return c.HandleOrderPlacedV1(ctx, tx, e, InvoicesEmitter{tx: tx, causation: m.ID})
+			return c.HandleOrderPlacedV1(ctx, InvoicesTx{Tx: tx, Message: m}, e)
 		}),
 		"order.placed@2": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV2) error {
-			return c.HandleOrderPlacedV2(ctx, tx, e, InvoicesEmitter{tx: tx, causation: m.ID})
+			return c.HandleOrderPlacedV2(ctx, InvoicesTx{Tx: tx, Message: m}, e)
 		}),
 	})
 }
 
-// InvoicesEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the
-// handled event as cause.
-type InvoicesEmitter struct {
-	tx        pgx.Tx
-	causation outbox.ID
+// InvoicesTx is the transaction in which consumer "invoices" handles an event. The inbox ends it. What it
+// enqueues has that event as its cause.
+type InvoicesTx struct {
+	pgx.Tx
+	// Message is what the broker delivered: the event's id, source, headers and time. A handler must not change
+	// it.
+	Message *outbox.Message
 }
 
-// InvoiceWrittenV1 enqueues e, a invoice.written@1.
-func (m InvoicesEmitter) InvoiceWrittenV1(ctx context.Context, e InvoiceWrittenV1) (outbox.ID, error) {
-	return EnqueueInvoiceWrittenV1(ctx, m.tx, e, outbox.WithCausation(m.causation))
+// EnqueueInvoiceWrittenV1 records e in the outbox as part of tx. An *outbox.EventError says that e is
+// invalid, and leaves tx usable; after any other error, tx must be rolled back.
+func (tx InvoicesTx) EnqueueInvoiceWrittenV1(
+	ctx context.Context, e InvoiceWrittenV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return tx.enqueue(ctx, []Event{e}, opts)
 }
 
-// InvoiceWrittenV2 enqueues e, a invoice.written@2.
-func (m InvoicesEmitter) InvoiceWrittenV2(ctx context.Context, e InvoiceWrittenV2) (outbox.ID, error) {
-	return EnqueueInvoiceWrittenV2(ctx, m.tx, e, outbox.WithCausation(m.causation))
+// EnqueueInvoiceWrittenV2 records e in the outbox as part of tx. An *outbox.EventError says that e is
+// invalid, and leaves tx usable; after any other error, tx must be rolled back.
+func (tx InvoicesTx) EnqueueInvoiceWrittenV2(
+	ctx context.Context, e InvoiceWrittenV2, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return tx.enqueue(ctx, []Event{e}, opts)
 }
 
-// Versions enqueues versions of one fact that the consumer may emit, under one id, as EnqueueVersions does.
-func (m InvoicesEmitter) Versions(ctx context.Context, versions ...outbox.Event) (outbox.ID, error) {
-	return EnqueueVersions(ctx, m.tx, versions, outbox.WithCausation(m.causation))
+// EnqueueVersions records versions of one fact in the outbox as part of tx, as Store.EnqueueVersions does.
+func (tx InvoicesTx) EnqueueVersions(
+	ctx context.Context, versions []Event, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return tx.enqueue(ctx, versions, opts)
+}
+
+// enqueue rings no doorbell, as the inbox does so once tx has committed.
+func (tx InvoicesTx) enqueue(
+	ctx context.Context, versions []Event, opts []outbox.EnqueueOption,
+) (outbox.ID, error) {
+	opts = append(slices.Clip(opts), outbox.WithCausation(tx.Message.ID))
+	return enqueueVersions(ctx, tx.Tx, versions, opts)
 }

@@ -2,20 +2,24 @@
 
 // Package events holds the events of outboxgen/versions.
 //
-// Its enqueue functions make an event part of a transaction. Its Store serves the relay, which publishes what
-// was committed, and the consumers, which apply what a broker delivers.
+// Its Store makes an event part of a transaction. It serves the relay, which publishes what was committed,
+// and the consumers, which apply what a broker delivers.
 package events
 
 import (
+	"context"
+	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/outboxgen/outboxgen/examples/versions/new/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// The runtime that this code needs. Where it does not compile, the module github.com/outboxgen/outboxgen is
-// older or newer than the generator: require the generator's version, or run go generate again.
-const _ = outbox.GeneratedV1
+// If this line does not compile, the module github.com/outboxgen/outboxgen is older than the outboxgen that
+// generated this code: go get github.com/outboxgen/outboxgen in the version of the generator, or a newer one.
+const _ = outbox.SupportsGenerated1
 
 const (
 	// Service is the CloudEvents source of every event.
@@ -28,5 +32,103 @@ const (
 	channel = "outbox" // of NOTIFY
 )
 
-// doorbell is rung by every enqueue in this process.
-var doorbell storage.Doorbell
+// Event is an event of this catalogue. The payloads in this package implement it, and those of another
+// catalogue do not.
+type Event interface {
+	outbox.Event
+	event()
+}
+
+// Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx
+// commits. An *outbox.EventError says that an event is invalid: nothing was sent to the database, and tx
+// remains usable. After any other error tx must be rolled back.
+func (s *Store) Enqueue(ctx context.Context, tx pgx.Tx, events ...Event) ([]outbox.ID, error) {
+	rows, err := outbox.Encode(ctx, Shards, events)
+	if err != nil {
+		return nil, err
+	}
+	if err := insert(ctx, tx, rows); err != nil {
+		return nil, err
+	}
+	s.doorbell.Ring()
+	return outbox.IDs(rows), nil
+}
+
+// EnqueueVersions records versions of one fact in the outbox as part of tx: events of one name and key, each in
+// another version. They share an id, so that a consumer that handles several of them applies one, the first that
+// comes. Errors are those of Enqueue.
+func (s *Store) EnqueueVersions(
+	ctx context.Context, tx pgx.Tx, versions []Event, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	id, err := enqueueVersions(ctx, tx, versions, opts)
+	if err == nil {
+		s.doorbell.Ring()
+	}
+	return id, err
+}
+
+// enqueueVersions is EnqueueVersions, and rings no doorbell.
+func enqueueVersions(ctx context.Context, tx pgx.Tx, versions []Event, opts []outbox.EnqueueOption) (outbox.ID, error) {
+	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
+	if err != nil {
+		return outbox.ID{}, err
+	}
+	if err := insert(ctx, tx, rows); err != nil {
+		return outbox.ID{}, err
+	}
+	return rows[0].ID, nil
+}
+
+// QueueVersions adds to batch what EnqueueVersions does. A batch is no transaction: send it by tx.SendBatch. If
+// a pool or a connection sends it, the batch is a transaction of its own, and the events commit with the
+// batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueVersions(
+	ctx context.Context, batch *pgx.Batch, versions []Event, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
+	if err != nil {
+		return outbox.ID{}, err
+	}
+	for _, r := range rows {
+		queue(batch, r)
+	}
+	s.doorbell.Ring()
+	return rows[0].ID, nil
+}
+
+// insert adds rows to the outbox as part of tx: a few by INSERT, many by COPY.
+func insert(ctx context.Context, tx pgx.Tx, rows []outbox.Row) error {
+	var err error
+	if len(rows) < outbox.CopyThreshold {
+		batch := &pgx.Batch{}
+		for _, r := range rows {
+			queue(batch, r)
+		}
+		err = tx.SendBatch(ctx, batch).Close()
+	} else {
+		params := make([]outboxdb.CopyEventsParams, len(rows))
+		for i, r := range rows {
+			params[i] = copyParams(r)
+		}
+		_, err = outboxdb.New(tx).CopyEvents(ctx, params)
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: enqueue: %w", err)
+	}
+	return nil
+}
+
+func queue(batch *pgx.Batch, r outbox.Row) {
+	batch.Queue(
+		outboxdb.InsertEvent,
+		r.Shard, pgUUID(r.ID), r.Type, r.Version, r.Topic, r.Key,
+		r.Payload, r.ContentType, r.Headers, pgUUID(r.CausationID),
+	)
+}
+
+func copyParams(r outbox.Row) outboxdb.CopyEventsParams {
+	return outboxdb.CopyEventsParams{
+		Shard: r.Shard, ID: pgUUID(r.ID), Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key,
+		Payload: r.Payload, ContentType: r.ContentType, Headers: r.Headers, CausationID: pgUUID(r.CausationID),
+	}
+}

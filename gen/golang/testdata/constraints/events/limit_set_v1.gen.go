@@ -46,6 +46,8 @@ func (LimitSetV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (LimitSetV1) EventKey() string { return "" }
 
+func (LimitSetV1) event() {}
+
 var limitSetV1TextPattern = regexp.MustCompile(`^\w+$`)
 
 var limitSetV1TextMaybePattern = regexp.MustCompile(`a"b\\c`)
@@ -94,12 +96,20 @@ func (e LimitSetV1) Validate() error {
 	)
 }
 
-// EnqueueLimitSetV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueLimitSetV1(ctx context.Context, tx pgx.Tx, e LimitSetV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+// EnqueueLimitSetV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
+func (s *Store) EnqueueLimitSetV1(
+	ctx context.Context, tx pgx.Tx, e LimitSetV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueLimitSetV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueLimitSetV1(ctx context.Context, batch *pgx.Batch, e LimitSetV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueLimitSetV1 adds to batch what EnqueueLimitSetV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueLimitSetV1(
+	ctx context.Context, batch *pgx.Batch, e LimitSetV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

@@ -25,6 +25,8 @@ func (TagsGivenV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (TagsGivenV1) EventKey() string { return "" }
 
+func (TagsGivenV1) event() {}
+
 // Validate checks what the catalogue asks of the fields. Enqueueing and decoding an event call it.
 func (e TagsGivenV1) Validate() error {
 	if e.Tags != nil {
@@ -35,12 +37,20 @@ func (e TagsGivenV1) Validate() error {
 	return nil
 }
 
-// EnqueueTagsGivenV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueTagsGivenV1(ctx context.Context, tx pgx.Tx, e TagsGivenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+// EnqueueTagsGivenV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
+func (s *Store) EnqueueTagsGivenV1(
+	ctx context.Context, tx pgx.Tx, e TagsGivenV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueTagsGivenV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueTagsGivenV1(ctx context.Context, batch *pgx.Batch, e TagsGivenV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueTagsGivenV1 adds to batch what EnqueueTagsGivenV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueTagsGivenV1(
+	ctx context.Context, batch *pgx.Batch, e TagsGivenV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

@@ -15,14 +15,22 @@ import (
 // Each method runs in tx together with the record that its event was handled: what it does in tx happens once
 // per event. What it does outside of tx can repeat.
 type AuditConsumer interface {
-	HandleDoorOpenedV1(ctx context.Context, tx pgx.Tx, e DoorOpenedV1) error
+	HandleDoorOpenedV1(ctx context.Context, tx AuditTx, e DoorOpenedV1) error
 }
 
 // NewAudit returns the inbox of consumer "audit" on store, for a subscriber to hand messages to.
 func NewAudit(store *Store, c AuditConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("audit", store, map[string]inbox.Route[pgx.Tx]{
-		"door.opened@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, _ *outbox.Message, e DoorOpenedV1) error {
-			return c.HandleDoorOpenedV1(ctx, tx, e)
+		"door.opened@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e DoorOpenedV1) error {
+			return c.HandleDoorOpenedV1(ctx, AuditTx{Tx: tx, Message: m}, e)
 		}),
 	})
+}
+
+// AuditTx is the transaction in which consumer "audit" handles an event. The inbox ends it.
+type AuditTx struct {
+	pgx.Tx
+	// Message is what the broker delivered: the event's id, source, headers and time. A handler must not change
+	// it.
+	Message *outbox.Message
 }

@@ -4,6 +4,7 @@ package events
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -17,32 +18,45 @@ import (
 // Each method runs in tx together with the record that its event was handled: what it does in tx happens once
 // per event. What it does outside of tx can repeat.
 type BillingConsumer interface {
-	HandleOrderPlacedV1(ctx context.Context, tx pgx.Tx, e OrderPlacedV1, emit BillingEmitter) error
-	HandleOrderPlacedV2(ctx context.Context, tx pgx.Tx, e OrderPlacedV2, emit BillingEmitter) error
+	HandleOrderPlacedV1(ctx context.Context, tx BillingTx, e OrderPlacedV1) error
+	HandleOrderPlacedV2(ctx context.Context, tx BillingTx, e OrderPlacedV2) error
 }
 
 // NewBilling returns the inbox of consumer "billing" on store, for a subscriber to hand messages to.
 func NewBilling(store *Store, c BillingConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("billing", store, map[string]inbox.Route[pgx.Tx]{
 		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
-			return c.HandleOrderPlacedV1(ctx, tx, e, BillingEmitter{tx: tx, causation: m.ID})
+			return c.HandleOrderPlacedV1(ctx, BillingTx{Tx: tx, Message: m}, e)
 		}),
 		"order.placed@2": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV2) error {
-			return c.HandleOrderPlacedV2(ctx, tx, e, BillingEmitter{tx: tx, causation: m.ID})
+			return c.HandleOrderPlacedV2(ctx, BillingTx{Tx: tx, Message: m}, e)
 		}),
 	})
 }
 
-// BillingEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the
-// handled event as cause.
-type BillingEmitter struct {
-	tx        pgx.Tx
-	causation outbox.ID
+// BillingTx is the transaction in which consumer "billing" handles an event. The inbox ends it. What it
+// enqueues has that event as its cause.
+type BillingTx struct {
+	pgx.Tx
+	// Message is what the broker delivered: the event's id, source, headers and time. A handler must not change
+	// it.
+	Message *outbox.Message
 }
 
-// OrderPlacedV1 enqueues e, a order.placed@1.
+// EnqueueOrderPlacedV1 records e in the outbox as part of tx. An *outbox.EventError says that e is invalid,
+// and leaves tx usable; after any other error, tx must be rolled back.
 //
 // Deprecated: use order.placed@2.
-func (m BillingEmitter) OrderPlacedV1(ctx context.Context, e OrderPlacedV1) (outbox.ID, error) {
-	return EnqueueOrderPlacedV1(ctx, m.tx, e, outbox.WithCausation(m.causation))
+func (tx BillingTx) EnqueueOrderPlacedV1(
+	ctx context.Context, e OrderPlacedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return tx.enqueue(ctx, []Event{e}, opts)
+}
+
+// enqueue rings no doorbell, as the inbox does so once tx has committed.
+func (tx BillingTx) enqueue(
+	ctx context.Context, versions []Event, opts []outbox.EnqueueOption,
+) (outbox.ID, error) {
+	opts = append(slices.Clip(opts), outbox.WithCausation(tx.Message.ID))
+	return enqueueVersions(ctx, tx.Tx, versions, opts)
 }

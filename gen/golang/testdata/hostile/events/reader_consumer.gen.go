@@ -4,6 +4,7 @@ package events
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
@@ -35,28 +36,41 @@ import (
 // Each method runs in tx together with the record that its event was handled: what it does in tx happens once
 // per event. What it does outside of tx can repeat.
 type ReaderConsumer interface {
-	HandleThingDoneV1(ctx context.Context, tx pgx.Tx, e ThingDoneV1, emit ReaderEmitter) error
+	HandleThingDoneV1(ctx context.Context, tx ReaderTx, e ThingDoneV1) error
 }
 
 // NewReader returns the inbox of consumer "reader" on store, for a subscriber to hand messages to.
 func NewReader(store *Store, c ReaderConsumer) *inbox.Inbox[pgx.Tx] {
 	return inbox.New[pgx.Tx]("reader", store, map[string]inbox.Route[pgx.Tx]{
 		"thing.done@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e ThingDoneV1) error {
-			return c.HandleThingDoneV1(ctx, tx, e, ReaderEmitter{tx: tx, causation: m.ID})
+			return c.HandleThingDoneV1(ctx, ReaderTx{Tx: tx, Message: m}, e)
 		}),
 	})
 }
 
-// ReaderEmitter enqueues what the consumer may emit, as part of the handler's transaction and with the
-// handled event as cause.
-type ReaderEmitter struct {
-	tx        pgx.Tx
-	causation outbox.ID
+// ReaderTx is the transaction in which consumer "reader" handles an event. The inbox ends it. What it
+// enqueues has that event as its cause.
+type ReaderTx struct {
+	pgx.Tx
+	// Message is what the broker delivered: the event's id, source, headers and time. A handler must not change
+	// it.
+	Message *outbox.Message
 }
 
-// ThingDoneV1 enqueues e, a thing.done@1.
+// EnqueueThingDoneV1 records e in the outbox as part of tx. An *outbox.EventError says that e is invalid, and
+// leaves tx usable; after any other error, tx must be rolled back.
 //
 // Deprecated: use `nothing` */ //go:noinline "at" all.
-func (m ReaderEmitter) ThingDoneV1(ctx context.Context, e ThingDoneV1) (outbox.ID, error) {
-	return EnqueueThingDoneV1(ctx, m.tx, e, outbox.WithCausation(m.causation))
+func (tx ReaderTx) EnqueueThingDoneV1(
+	ctx context.Context, e ThingDoneV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return tx.enqueue(ctx, []Event{e}, opts)
+}
+
+// enqueue rings no doorbell, as the inbox does so once tx has committed.
+func (tx ReaderTx) enqueue(
+	ctx context.Context, versions []Event, opts []outbox.EnqueueOption,
+) (outbox.ID, error) {
+	opts = append(slices.Clip(opts), outbox.WithCausation(tx.Message.ID))
+	return enqueueVersions(ctx, tx.Tx, versions, opts)
 }

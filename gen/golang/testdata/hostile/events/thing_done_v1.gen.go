@@ -68,6 +68,8 @@ func (ThingDoneV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (ThingDoneV1) EventKey() string { return "" }
 
+func (ThingDoneV1) event() {}
+
 var thingDoneV1TextPattern = regexp.MustCompile("`\\d\"*/\n%")
 
 // Validate checks what the catalogue asks of the fields. Enqueueing and decoding an event call it.
@@ -75,16 +77,24 @@ func (e ThingDoneV1) Validate() error {
 	return payload.Pattern("a`b\"c\\d", &e.Text, thingDoneV1TextPattern)
 }
 
-// EnqueueThingDoneV1 records e in the outbox as part of tx: it is published if and only if tx commits.
+// EnqueueThingDoneV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
 //
 // Deprecated: use `nothing` */ //go:noinline "at" all.
-func EnqueueThingDoneV1(ctx context.Context, tx pgx.Tx, e ThingDoneV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+func (s *Store) EnqueueThingDoneV1(
+	ctx context.Context, tx pgx.Tx, e ThingDoneV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueThingDoneV1 adds the enqueueing of e to batch, which must be sent within a transaction.
+// QueueThingDoneV1 adds to batch what EnqueueThingDoneV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
 //
 // Deprecated: use `nothing` */ //go:noinline "at" all.
-func QueueThingDoneV1(ctx context.Context, batch *pgx.Batch, e ThingDoneV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+func (s *Store) QueueThingDoneV1(
+	ctx context.Context, batch *pgx.Batch, e ThingDoneV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

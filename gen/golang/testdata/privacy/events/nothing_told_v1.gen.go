@@ -24,12 +24,22 @@ func (NothingToldV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (NothingToldV1) EventKey() string { return "" }
 
-// EnqueueNothingToldV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueNothingToldV1(ctx context.Context, tx pgx.Tx, e NothingToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+func (NothingToldV1) event() {}
+
+// EnqueueNothingToldV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
+func (s *Store) EnqueueNothingToldV1(
+	ctx context.Context, tx pgx.Tx, e NothingToldV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueNothingToldV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueNothingToldV1(ctx context.Context, batch *pgx.Batch, e NothingToldV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueNothingToldV1 adds to batch what EnqueueNothingToldV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueNothingToldV1(
+	ctx context.Context, batch *pgx.Batch, e NothingToldV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

@@ -25,12 +25,22 @@ func (NumberKeyedV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (e NumberKeyedV1) EventKey() string { return strconv.FormatInt(int64(e.ID), 10) }
 
-// EnqueueNumberKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueNumberKeyedV1(ctx context.Context, tx pgx.Tx, e NumberKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+func (NumberKeyedV1) event() {}
+
+// EnqueueNumberKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
+func (s *Store) EnqueueNumberKeyedV1(
+	ctx context.Context, tx pgx.Tx, e NumberKeyedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueNumberKeyedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueNumberKeyedV1(ctx context.Context, batch *pgx.Batch, e NumberKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueNumberKeyedV1 adds to batch what EnqueueNumberKeyedV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueNumberKeyedV1(
+	ctx context.Context, batch *pgx.Batch, e NumberKeyedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

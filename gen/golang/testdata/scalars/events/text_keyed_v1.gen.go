@@ -24,12 +24,22 @@ func (TextKeyedV1) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (e TextKeyedV1) EventKey() string { return e.ID }
 
-// EnqueueTextKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits.
-func EnqueueTextKeyedV1(ctx context.Context, tx pgx.Tx, e TextKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return EnqueueVersions(ctx, tx, []outbox.Event{e}, opts...)
+func (TextKeyedV1) event() {}
+
+// EnqueueTextKeyedV1 records e in the outbox as part of tx: it is published if and only if tx commits. An
+// *outbox.EventError says that e is invalid, and leaves tx usable; after any other error, tx must be rolled
+// back.
+func (s *Store) EnqueueTextKeyedV1(
+	ctx context.Context, tx pgx.Tx, e TextKeyedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 }
 
-// QueueTextKeyedV1 adds the enqueueing of e to batch, which must be sent within a transaction.
-func QueueTextKeyedV1(ctx context.Context, batch *pgx.Batch, e TextKeyedV1, opts ...outbox.EnqueueOption) (outbox.ID, error) {
-	return QueueVersions(ctx, batch, []outbox.Event{e}, opts...)
+// QueueTextKeyedV1 adds to batch what EnqueueTextKeyedV1 does. A batch is no transaction: send it by
+// tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits with
+// the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+func (s *Store) QueueTextKeyedV1(
+	ctx context.Context, batch *pgx.Batch, e TextKeyedV1, opts ...outbox.EnqueueOption,
+) (outbox.ID, error) {
+	return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 }

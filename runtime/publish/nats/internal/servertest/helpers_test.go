@@ -62,10 +62,17 @@ func (w *world) consumer(t *testing.T, cfg jetstream.ConsumerConfig) jetstream.C
 
 func (w *world) publish(t *testing.T, messages ...*outbox.Message) {
 	t.Helper()
-	p := outboxnats.NewPublisher(w.js)
+	p := publisher(t, w.js)
 	for _, m := range messages {
 		check(t, p.Publish(t.Context(), m))
 	}
+}
+
+func publisher(t testing.TB, js jetstream.JetStream) *outboxnats.Publisher {
+	t.Helper()
+	p, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{})
+	check(t, err)
+	return p
 }
 
 // unsettled returns how many messages the consumer has still to get or to acknowledge.
@@ -88,9 +95,9 @@ type handlerFunc func(ctx context.Context, m *outbox.Message) error
 
 func (f handlerFunc) Handle(ctx context.Context, m *outbox.Message) (inbox.Outcome, error) {
 	if err := f(ctx, m); err != nil {
-		return inbox.Failed, err
+		return inbox.OutcomeFailed, err
 	}
-	return inbox.Applied, nil
+	return inbox.OutcomeApplied, nil
 }
 
 // running is a subscriber at work.

@@ -34,7 +34,7 @@ func TestPublisher(t *testing.T) {
 				}
 			})
 		return outboxtest.PublisherHarness{
-			Publisher: outboxnats.NewPublisher(w.js),
+			Publisher: publisher(t, w.js),
 			Receive: func(ctx context.Context, n int) (messages []outbox.Message, err error) {
 				for range n {
 					select {
@@ -96,7 +96,7 @@ func TestAPublishUnderWayEndsWhenTheBrokerGoes(t *testing.T) {
 	m := event("k", `{}`)
 	m.Topic = "silent"
 	result := make(chan error, 1)
-	go func() { result <- outboxnats.NewPublisher(w.js).Publish(context.Background(), m) }()
+	go func() { result <- publisher(t, w.js).Publish(context.Background(), m) }()
 	receive(t, asked)
 	w.server.Stop()
 	if err := receive(t, result); !errors.Is(err, outbox.ErrUnreachable) {
@@ -108,7 +108,7 @@ func TestAClosedConnectionIsUnreachable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nc.Close()
-	err := outboxnats.NewPublisher(w.js).Publish(t.Context(), event("k", `{}`))
+	err := publisher(t, w.js).Publish(t.Context(), event("k", `{}`))
 	if !errors.Is(err, outbox.ErrUnreachable) || !errors.Is(err, outbox.ErrPublisherClosed) {
 		t.Errorf("got %v, want ErrUnreachable and ErrPublisherClosed", err)
 	}
@@ -126,7 +126,7 @@ func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
 	js := connectAs(t,
 		&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"orders.secret.>"}}},
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { own <- err }))
-	p := outboxnats.NewPublisher(js)
+	p := publisher(t, js)
 	var running sync.WaitGroup
 	for i := range 20 {
 		running.Go(func() {
@@ -160,7 +160,7 @@ func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) {
 		&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	err := outboxnats.NewPublisher(js).Publish(ctx, event("k", `{}`))
+	err := publisher(t, js).Publish(ctx, event("k", `{}`))
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, outbox.ErrUnreachable) {
 		t.Errorf("got %v, want a time-out", err)
 	}
@@ -211,7 +211,7 @@ func TestTheEndOfTheContextIsReported(t *testing.T) {
 	m.Topic = "silent"
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	err = outboxnats.NewPublisher(w.js).Publish(ctx, m)
+	err = publisher(t, w.js).Publish(ctx, m)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, outbox.ErrPermanent) {
 		t.Errorf("got %v, want the context's error alone", err)
 	}
@@ -239,7 +239,7 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 			t.Parallel()
 			m := event("secret-key", `{"secret":true}`)
 			c.change(m)
-			err := outboxnats.NewPublisher(w.js).Publish(t.Context(), m)
+			err := publisher(t, w.js).Publish(t.Context(), m)
 			if !errors.Is(err, c.kind) || errors.Is(err, outbox.ErrUnreachable) && errors.Is(err, outbox.ErrPermanent) {
 				t.Fatalf("got %v, want an error of this kind alone: %v", err, c.kind)
 			}
@@ -258,7 +258,7 @@ func TestAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T) {
 	check(t, err)
 	m := event("k", `{}`)
 	m.Topic = "returns.made"
-	if err := outboxnats.NewPublisher(js).Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
+	if err := publisher(t, js).Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
 		t.Errorf("got %v, want ErrUnreachable", err)
 	}
 }
@@ -272,7 +272,7 @@ func TestAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T) {
 	for _, body := range []string{`{}`, `null`, ``, `OK`, `{"stream":"news"}`, `{"stream":"news","seq":0}`} {
 		m := event("k", body)
 		m.Topic = "echo"
-		err := outboxnats.NewPublisher(w.js).Publish(t.Context(), m)
+		err := publisher(t, w.js).Publish(t.Context(), m)
 		if err == nil || errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, outbox.ErrPermanent) {
 			t.Errorf("%q: got %v, want a refusal", body, err)
 		}
@@ -284,7 +284,7 @@ func inMemory(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }
 func TestManyPublishesAtOnceAreAllAcknowledged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory)
-	p := outboxnats.NewPublisher(w.js)
+	p := publisher(t, w.js)
 	const n = 4096
 	var running sync.WaitGroup
 	for range n {
@@ -306,7 +306,7 @@ func TestManyPublishesAtOnceAreAllAcknowledged(t *testing.T) {
 func BenchmarkPublish(b *testing.B) {
 	for _, atOnce := range []int{16, 4096} {
 		b.Run(fmt.Sprint(atOnce, " at once"), func(b *testing.B) {
-			p := outboxnats.NewPublisher(newWorld(b, inMemory).js)
+			p := publisher(b, newWorld(b, inMemory).js)
 			b.SetParallelism(atOnce / runtime.GOMAXPROCS(0))
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

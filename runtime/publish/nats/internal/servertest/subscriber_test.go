@@ -19,6 +19,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/payload"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
@@ -91,7 +92,7 @@ func TestWhatFailsComesAgain(t *testing.T) {
 	if diff := cmp.Diff(outboxnats.SubscriberStats{Acknowledged: 1, Retried: 3}, r.Stats()); diff != "" {
 		t.Error(diff)
 	}
-	for _, want := range []string{"no stock", "delivery=1", "order.placed@1", "goroutine 7"} {
+	for _, want := range []string{"no stock", "attempt=1", "order.placed@1", "goroutine 7"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, log.String())
 		}
@@ -294,7 +295,7 @@ func TestASubscriberOutlastsTheBrokersRestart(t *testing.T) {
 	w.server.Stop()
 	check(t, w.server.Restart())
 	after := event("k", "after")
-	eventually(t, "published after the restart", func() bool { return outboxnats.NewPublisher(w.js).Publish(t.Context(), after) == nil })
+	eventually(t, "published after the restart", func() bool { return publisher(t, w.js).Publish(t.Context(), after) == nil })
 	for body := receive(t, got); body != "after"; body = receive(t, got) {
 		if body != "before" { // whose acknowledgement may have been lost
 			t.Fatalf("got %s", body)
@@ -457,15 +458,15 @@ func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
 		var calls atomic.Int64
 		return func() (inbox.Outcome, error) {
 			if calls.Add(1) == 1 {
-				return inbox.Failed, &inbox.HandlerError{Consumer: "stock", Err: err}
+				return inbox.OutcomeFailed, &inbox.HandlerError{Consumer: "stock", Err: err}
 			}
-			return inbox.Applied, nil
+			return inbox.OutcomeApplied, nil
 		}
 	}
 	handler := outcomes{
-		"applied@1":     always(inbox.Applied, nil),
-		"repeated@1":    always(inbox.Repeated, nil),
-		"ignored@1":     always(inbox.Ignored, nil),
+		"applied@1":     always(inbox.OutcomeApplied, nil),
+		"repeated@1":    always(inbox.OutcomeDuplicate, nil),
+		"ignored@1":     always(inbox.OutcomeIgnored, nil),
 		"failed@1":      once(errors.New("no stock")),
 		"in.flight@1":   once(inbox.ErrInFlight),
 		"unknown@2":     once(inbox.ErrUnknownVersion),
@@ -476,7 +477,7 @@ func TestEachDeliveryCountsAsWhatItWas(t *testing.T) {
 	for name := range handler {
 		m := event("", "{}")
 		var version int
-		m.Type, version, _ = outbox.ParseTypeName(name)
+		m.Type, version, _ = storage.ParseTypeName(name)
 		m.Version = int32(version)
 		w.publish(t, m)
 	}
@@ -507,9 +508,9 @@ func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {
 	var handedBack atomic.Int64
 	handler := handlerOutcome(func(m *outbox.Message) (inbox.Outcome, error) {
 		if m.Type == "unknown" && handedBack.Add(1) <= 100 {
-			return inbox.Failed, inbox.ErrUnknownVersion
+			return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 		}
-		return inbox.Ignored, nil
+		return inbox.OutcomeIgnored, nil
 	})
 	subscribeHandler(t, c, outboxnats.SubscriberConfig{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)), MinRetryDelay: 1,
@@ -549,14 +550,14 @@ func TestTheOtherVersionOfAFactDoesNotWaitForTheUnknownOne(t *testing.T) {
 					case m.ID == successor.ID:
 						applied.add("successor")
 					case m.Version != 1 && known.Load():
-						return inbox.Repeated, nil
+						return inbox.OutcomeDuplicate, nil
 					case m.Version != 1:
-						return inbox.Failed, inbox.ErrUnknownVersion
+						return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 					default:
 						applied.add("fact")
 						known.Store(true)
 					}
-					return inbox.Applied, nil
+					return inbox.OutcomeApplied, nil
 				}))
 			eventually(t, "all settled", func() bool { return unsettled(t, c) == 0 })
 			if diff := cmp.Diff([]string{"fact", "successor"}, applied.all()); diff != "" {
@@ -597,7 +598,7 @@ func TestConsumersThatWouldLoseMessagesAreRefused(t *testing.T) {
 	}
 	ok := w.consumer(t, jetstream.ConsumerConfig{BackOff: []time.Duration{time.Second}, MaxDeliver: -1})
 	for name, cfg := range map[string]outboxnats.SubscriberConfig{
-		"concurrency": {Concurrency: -1}, "delays": {MinRetryDelay: time.Hour}, "drain": {DrainTimeout: -1}, "handle": {HandleTimeout: -1},
+		"concurrency": {Concurrency: -1}, "delays": {MinRetryDelay: time.Hour, MaxRetryDelay: time.Minute}, "drain": {DrainTimeout: -1}, "handle": {HandleTimeout: -1},
 	} {
 		if _, err := outboxnats.NewSubscriber(ok, h, cfg); err == nil {
 			t.Errorf("%s: accepted", name)
