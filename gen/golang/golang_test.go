@@ -76,8 +76,7 @@ func TestTheStoreDiffersInThreePlacesOnly(t *testing.T) {
 		differ := strings.NewReplacer(
 			"package "+all[of].Go.Package+"\n", "package "+c.Go.Package+"\n",
 			importPath+of+"/", importPath+name+"/",
-			"outboxdb."+settle(of)+"Params{", "outboxdb."+settle(name)+"Params{",
-			"s.db."+settle(of)+"(", "s.db."+settle(name)+"(",
+			settle(of), settle(name),
 		)
 		if diff := cmp.Diff(differ.Replace(stores[of]), stores[name]); diff != "" {
 			t.Errorf("the store of %s differs in more than that (-want +got):\n%s", name, diff)

@@ -28,6 +28,9 @@ func (g *generator) engineFiles() ([]File, error) {
 	if len(g.catalogue.Consumers) > 0 {
 		names = append(names, "inbox")
 	}
+	if g.catalogue.Database.Has(catalogue.FeatureRetention) {
+		names = append(names, "retention")
+	}
 	var files []File
 	for _, name := range names {
 		f := File{Path: g.path(name + ".gen.go")}
@@ -55,7 +58,6 @@ type holes struct {
 	Retention    string // an expression
 	Channel      string // of NOTIFY
 	Settle       string // the query that settles what was published
-	Tidies       bool   // whether there are tables of published events, of today or before
 	Migrations   string // their directory
 	Features     []sql.Version
 	Consumers    bool // whether there are any
@@ -76,7 +78,6 @@ func (g *generator) holes() (holes, error) {
 		Retention:    duration(c.Relay.Retention),
 		Channel:      sql.Channel(c.Database),
 		Settle:       "MoveEventsToSent",
-		Tidies:       c.Database.Has(catalogue.FeatureRetention),
 		Migrations:   c.Migrations.Dir,
 		Consumers:    len(c.Consumers) > 0,
 	}

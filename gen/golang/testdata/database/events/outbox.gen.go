@@ -32,6 +32,16 @@ const (
 	channel = "messaging.shop_outbox" // of NOTIFY
 )
 
+// schema is what this code needs of the tables.
+var schema = storage.Schema{
+	Migrations: "",
+	Features: []storage.FeatureVersion{
+		{Feature: "outbox", Version: 1},
+		{Feature: "inbox", Version: 1},
+		{Feature: "retention", Version: 1},
+	},
+}
+
 // Event is an event of this catalogue. The payloads in this package implement it, and those of another
 // catalogue do not.
 type Event interface {

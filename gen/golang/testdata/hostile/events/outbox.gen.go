@@ -32,6 +32,12 @@ const (
 	channel = "we`ird\".a'b_outbox" // of NOTIFY
 )
 
+// schema is what this code needs of the tables.
+var schema = storage.Schema{
+	Migrations: "",
+	Features:   []storage.FeatureVersion{},
+}
+
 // Event is an event of this catalogue. The payloads in this package implement it, and those of another
 // catalogue do not.
 type Event interface {

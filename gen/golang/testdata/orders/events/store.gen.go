@@ -52,29 +52,6 @@ func NewStore(pool *pgxpool.Pool) *Store {
 // Doorbell implements storage.Store.
 func (s *Store) Doorbell() *storage.Doorbell { return &s.doorbell }
 
-// maintainCalls is how often Maintain calls a function that does a little at a time. The relay goes
-// on a minute later.
-const maintainCalls = 10
-
-// Maintain implements storage.Store.
-func (s *Store) Maintain(
-	ctx context.Context, _ storage.MaintainParams,
-) (storage.MaintainResult, error) {
-	for range maintainCalls {
-		done, err := s.db.Maintain(ctx, Retention.Microseconds())
-		if err != nil {
-			return storage.MaintainResult{}, fmt.Errorf("outbox: maintain: %w", err)
-		}
-		if done.Problems != "" {
-			return storage.MaintainResult{}, fmt.Errorf("outbox: maintain: %s", done.Problems)
-		}
-		if !done.More {
-			break
-		}
-	}
-	return storage.MaintainResult{}, nil
-}
-
 // CountBacklog implements storage.Store.
 func (s *Store) CountBacklog(
 	ctx context.Context, p storage.CountBacklogParams,
@@ -98,23 +75,57 @@ func limit(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 // Join implements storage.Store.
 func (s *Store) Join(ctx context.Context, p storage.JoinParams) (storage.JoinResult, error) {
-	d, err := s.db.InspectDatabase(ctx)
-	if err == nil {
-		err = refusal(d)
-	}
-	if err != nil {
+	if err := s.inspect(ctx); err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
 	if err := s.db.InsertShards(ctx, Shards); err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: add shards: %w", err)
 	}
-	err = s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{
+	err := s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{
 		Relay: pgUUID(p.Relay), LeaseUs: p.Lease.Microseconds(),
 	})
 	if err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
 	return storage.JoinResult{}, nil
+}
+
+// inspect says why a relay cannot work on the database, or nil.
+func (s *Store) inspect(ctx context.Context) error {
+	if err := checkSchema(ctx, s.db); err != nil {
+		return err
+	}
+	d, err := s.db.InspectDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	return refusal(d)
+}
+
+// checkSchema compares how far the migrations have come with what this code needs.
+func checkSchema(ctx context.Context, db *outboxdb.Queries) error {
+	rows, err := db.SchemaVersions(ctx)
+	if err != nil {
+		return unmigrated(err)
+	}
+	found := make([]storage.SchemaVersion, len(rows))
+	for i, r := range rows {
+		found[i] = storage.SchemaVersion{
+			Feature: r.Feature, Version: int(r.Version), MinCompatible: int(r.MinCompatible),
+		}
+	}
+	return schema.Check(found)
+}
+
+const undefinedTable = "42P01"
+
+// unmigrated says which migrations to apply if err is that a table does not exist.
+func unmigrated(err error) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == undefinedTable {
+		return fmt.Errorf("%w: %w", schema.Check(nil), err)
+	}
+	return err
 }
 
 // refusal says why a relay cannot work on a database, or nil. What no retry mends wraps outbox.ErrUnusable.
