@@ -122,10 +122,11 @@ func (s *session) publishBatch(
 // outcomeOf says what an error of a publisher means. An error that comes once the time is up says
 // that nobody answered, however the publisher puts it.
 func outcomeOf(ctx context.Context, err error) ledger.Outcome {
+	if err == nil {
+		return ledger.Outcome{Result: ledger.Acknowledged}
+	}
 	o := ledger.Outcome{Err: err, GaveUp: errors.Is(err, ErrPublisherClosed)}
 	switch {
-	case err == nil:
-		o.Result = ledger.Acknowledged
 	case errors.Is(err, ErrUnreachable):
 		o.Result = ledger.Unreachable
 	case errors.Is(err, ErrPermanent):

@@ -106,9 +106,9 @@ func (f handlerFunc) Handle(ctx context.Context, m *outbox.Message) (inbox.Outco
 func applying(f func(ctx context.Context, m *outbox.Message) error) handlerFunc {
 	return func(ctx context.Context, m *outbox.Message) (inbox.Outcome, error) {
 		if err := f(ctx, m); err != nil {
-			return inbox.Failed, err
+			return inbox.OutcomeFailed, err
 		}
-		return inbox.Applied, nil
+		return inbox.OutcomeApplied, nil
 	}
 }
 
@@ -438,7 +438,7 @@ func testUnknownVersion(s *subscribing) {
 	older := s.subscribe(handlerFunc(
 		func(context.Context, *outbox.Message) (inbox.Outcome, error) {
 			returned.Add(1)
-			return inbox.Failed, inbox.ErrUnknownVersion
+			return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 		}), subscribe.Config{})
 	s.publish(message(secretKey))
 	s.eventually("handed back", func() bool { return returned.Load() > 0 })
@@ -480,12 +480,12 @@ func testOtherVersion(s *subscribing) {
 		case successors[m.ID] && applied[m.Key] != 1:
 			s.Errorf("%s: the successor came before the event", m.Key)
 		case !successors[m.ID] && m.Version != 1 && applied[m.Key] == 0:
-			return inbox.Failed, inbox.ErrUnknownVersion
+			return inbox.OutcomeFailed, inbox.ErrUnknownVersion
 		case !successors[m.ID] && m.Version != 1:
-			return inbox.Repeated, nil
+			return inbox.OutcomeDuplicate, nil
 		}
 		applied[m.Key]++
-		return inbox.Applied, nil
+		return inbox.OutcomeApplied, nil
 	}), subscribe.Config{})
 	s.untilSettled(0)
 	mu.Lock()
@@ -499,9 +499,9 @@ func testOtherVersion(s *subscribing) {
 func testCounts(s *subscribing) {
 	undecodable := &payload.Error{Path: "order_id", Problem: "missing"}
 	handlers := map[string]handlerFunc{
-		"applied":   always(inbox.Applied),
-		"duplicate": always(inbox.Repeated),
-		"ignored":   always(inbox.Ignored),
+		"applied":   always(inbox.OutcomeApplied),
+		"duplicate": always(inbox.OutcomeDuplicate),
+		"ignored":   always(inbox.OutcomeIgnored),
 		"failed":    failingOnce(errors.New("no stock")),
 		"in.flight": failingOnce(inbox.ErrInFlight),
 		"unknown":   failingOnce(inbox.ErrUnknownVersion),
