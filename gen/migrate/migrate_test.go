@@ -255,7 +255,6 @@ func TestRenamedTablesAreRefusedWhereTheyAreNamed(t *testing.T) {
 	} {
 		w := newWorld(t, "goose")
 		w.generate()
-		path, _ := w.first()
 		w.catalogue.Database.Schema, w.catalogue.Database.Prefix = change.schema, change.prefix
 		d := w.wantRule(diag.TableSameName, change.would, `makes "outbox"`, "delete them and generate again")
 		if d.Pos != w.catalogue.Database.Pos {
@@ -266,7 +265,7 @@ func TestRenamedTablesAreRefusedWhereTheyAreNamed(t *testing.T) {
 			t.Errorf("got position %+v, want %+v", d.Pos, change.at)
 		}
 
-		delete(w.disk, path)
+		w.remove()
 		w.generate()
 		if _, text := w.first(); !strings.Contains(text, change.prefix+`outbox"`) {
 			t.Error("once deleted, it is not written for the new names")

@@ -146,13 +146,14 @@ func (s *step) isIn(f file) bool {
 }
 
 // looksLike reports whether a file must have been the migration before somebody edited it: it
-// stands in the migration's place, has its name, or has most of its lines.
+// stands in the migration's place, or has its name and says that it is generated, or has most of its
+// lines.
 func (p *planner) looksLike(s *step, f file) bool {
 	name := path.Base(f.path)
 	if s.known != nil {
 		return name == path.Base(s.known.File) || p.madeBy(s, f)
 	}
-	return isNameOf(name, s.ID()) || p.madeBy(s, f)
+	return isNameOf(name, s.ID()) && output.HasMarker(f.data, output.Marker) || p.madeBy(s, f)
 }
 
 // madeBy reports whether a file has more than half of the migration's lines.

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/outboxgen/outboxgen/examples/upgrade/release1/events/outboxdb"
+	"github.com/outboxgen/outboxgen/examples/upgrade/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 )
 

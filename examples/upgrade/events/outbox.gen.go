@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/outboxgen/outboxgen/examples/upgrade/release1/events/outboxdb"
+	"github.com/outboxgen/outboxgen/examples/upgrade/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
@@ -36,7 +36,7 @@ const (
 var schema = storage.Schema{
 	Migrations: "migrations",
 	Features: []storage.FeatureVersion{
-		{Feature: "outbox", Version: 1},
+		{Feature: "outbox", Version: 2},
 		{Feature: "inbox", Version: 1},
 		{Feature: "retention", Version: 1},
 	},

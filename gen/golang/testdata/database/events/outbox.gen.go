@@ -36,7 +36,7 @@ const (
 var schema = storage.Schema{
 	Migrations: "",
 	Features: []storage.FeatureVersion{
-		{Feature: "outbox", Version: 1},
+		{Feature: "outbox", Version: 2},
 		{Feature: "inbox", Version: 1},
 		{Feature: "retention", Version: 1},
 	},

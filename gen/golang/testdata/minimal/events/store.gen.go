@@ -413,7 +413,7 @@ func (q queued) Exec(_ context.Context, sql string, args ...any) (pgconn.Command
 func (s *Store) ListDeadLetters(
 	ctx context.Context, p storage.ListDeadLettersParams,
 ) (storage.ListDeadLettersResult, error) {
-	rows, err := s.db.ListDead(ctx, limit(p.Limit))
+	rows, err := s.listDead(ctx, p)
 	if err != nil {
 		return storage.ListDeadLettersResult{}, fmt.Errorf("outbox: list dead letters: %w", err)
 	}
@@ -426,10 +426,25 @@ func (s *Store) ListDeadLetters(
 		})
 		letters[i] = storage.DeadLetter{
 			Message: item.Message, Position: item.Position,
-			Attempts: r.Attempts, Error: r.LastError, DiedAt: r.DiedAt,
+			Attempts: r.Attempts, Error: r.LastError, DiedAt: r.DiedAt, Replays: r.Replays,
 		}
 	}
 	return storage.ListDeadLettersResult{DeadLetters: letters}, nil
+}
+
+// listDead asks by type only if it has to: no one plan suits both.
+func (s *Store) listDead(
+	ctx context.Context, p storage.ListDeadLettersParams,
+) ([]*outboxdb.ListDeadRow, error) {
+	if p.Type == "" {
+		return s.db.ListDead(ctx, limit(p.Limit))
+	}
+	found, err := s.db.ListDeadOfType(ctx, outboxdb.ListDeadOfTypeParams{Type: p.Type, Count: limit(p.Limit)})
+	rows := make([]*outboxdb.ListDeadRow, len(found))
+	for i, r := range found {
+		rows[i] = (*outboxdb.ListDeadRow)(r)
+	}
+	return rows, err
 }
 
 // ReplayDeadLetters implements storage.Operator.
