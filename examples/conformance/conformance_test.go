@@ -65,7 +65,9 @@ func openPlain(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-func harness(pool *pgxpool.Pool, store outbox.Store, wrap func(pgx.Tx) outboxtest.Tx) outboxtest.Harness {
+func harness(
+	pool *pgxpool.Pool, store outboxtest.Store, wrap func(pgx.Tx) outboxtest.Tx,
+) outboxtest.Harness {
 	return outboxtest.Harness{
 		Store: store,
 		Begin: func(ctx context.Context) (outboxtest.Tx, error) {

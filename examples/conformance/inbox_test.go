@@ -16,7 +16,7 @@ import (
 
 // store is what generated stores are.
 type store interface {
-	outbox.Store
+	outboxtest.Store
 	inbox.Store[pgx.Tx]
 }
 

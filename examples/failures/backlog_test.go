@@ -3,6 +3,7 @@ package failures_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // backlog inserts n pending events with payloads of about size bytes, spread over all shards, for the planner to know.
@@ -35,45 +37,47 @@ type watched struct {
 	mostEvents, mostBytes int64
 
 	mu    sync.Mutex
-	sizes map[outbox.Position]int64
-	last  []outbox.ShardRead
-	known []int64
+	sizes map[storage.Position]int64
+	last  storage.ReadParams
 }
 
 func watch(store *events.Store) *watched {
-	return &watched{Store: store, sizes: map[outbox.Position]int64{}}
+	return &watched{Store: store, sizes: map[storage.Position]int64{}}
 }
 
-func (s *watched) Read(ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
-	m, err := s.Store.Read(ctx, r, known, maxBytes)
+func (s *watched) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
+	r, err := s.Store.Read(ctx, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last, s.known = r, known
-	for i := range m {
-		if s.sizes[m[i].Position] == 0 {
-			s.sizes[m[i].Position] = int64(len(m[i].Payload))
+	s.last = p
+	for i := range r.Items {
+		at, size := r.Items[i].Position, int64(len(r.Items[i].Payload))
+		if s.sizes[at] == 0 {
+			s.sizes[at] = size
 			s.mostEvents = max(s.mostEvents, s.events.Add(1))
-			s.mostBytes = max(s.mostBytes, s.bytes.Add(int64(len(m[i].Payload))))
+			s.mostBytes = max(s.mostBytes, s.bytes.Add(size))
 		}
 	}
-	return m, err
+	return r, err
 }
 
-func (s *watched) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, at []outbox.Position) (int, error) {
-	n, err := s.Store.Published(ctx, relay, owned, at)
+func (s *watched) Settle(
+	ctx context.Context, p storage.SettleParams,
+) (storage.SettleResult, error) {
+	r, err := s.Store.Settle(ctx, p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range at {
+	for _, at := range p.Published {
 		s.events.Add(-1)
-		s.bytes.Add(-s.sizes[p])
+		s.bytes.Add(-s.sizes[at])
 	}
-	return n, err
+	return r, err
 }
 
-func (s *watched) lastRead() ([]outbox.ShardRead, []int64) {
+func (s *watched) lastRead() storage.ReadParams {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last, s.known
+	return s.last
 }
 
 // TestABacklogIsReadInBoundedPieces drains what would be 800 MB at once.
@@ -137,10 +141,11 @@ func TestAnOldSnapshotDoesNotMakeReadsSlow(t *testing.T) {
 	t.Logf("a read touches %d pages, and %d from the start", cost, fromStart)
 }
 
-func startOf(reads []outbox.ShardRead, _ []int64) ([]outbox.ShardRead, []int64) {
-	reads = append([]outbox.ShardRead(nil), reads...)
-	for i := range reads {
-		reads[i].After = 0
+// startOf is a read of the same shards from their start.
+func startOf(p storage.ReadParams) storage.ReadParams {
+	p.Shards, p.Known = slices.Clone(p.Shards), nil
+	for i := range p.Shards {
+		p.Shards[i].After = 0
 	}
-	return reads, nil
+	return p
 }

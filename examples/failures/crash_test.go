@@ -149,8 +149,7 @@ func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	}
 	w.run(w.store, &outboxtest.RecordingPublisher{}, crashing())
 	w.eventually("all others are published", func() bool { return w.pending() == 0 })
-	letters, err := w.store.ListDead(t.Context(), 10)
-	w.must(err)
+	letters := w.deadLetters(10)
 	w.equal("dead letters", len(letters), 1)
 	w.equal("the dead", fmt.Sprint(letters[0].ID, letters[0].Attempts), fmt.Sprint(ids[0], crashAttempts))
 	t.Logf("after %d processes: %s", deaths, letters[0].Error)

@@ -14,6 +14,7 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -120,7 +121,7 @@ func TestTheListenerSitsInNoTransaction(t *testing.T) {
 	w.enqueue(thing("a", 1), thing("b", 1))
 	<-began // and takes its time
 	for range 100 {
-		w.must(w.store.Notify(t.Context()))
+		w.notify()
 		// The server itself opens one for a moment, to pass the notification on.
 		w.eventually("the listener is in no transaction", func() bool {
 			return query[bool](w, `SELECT COALESCE(bool_and(xact_start IS NULL AND backend_xmin IS NULL), false)
@@ -139,7 +140,7 @@ func TestAListenerThatLosesItsConnectionListensAgain(t *testing.T) {
 	for n := range 3 {
 		w.eventually("the relay listens", func() bool { return relay.Stats().Listening && w.listenerPid() != 0 })
 		w.insertElsewhere(fmt.Sprint("key ", n))
-		w.must(w.store.Notify(t.Context()))
+		w.notify()
 		w.published(recording, n+1)
 		pid := w.listenerPid()
 		w.exec(`SELECT pg_terminate_backend($1)`, pid)
@@ -150,7 +151,9 @@ func TestAListenerThatLosesItsConnectionListensAgain(t *testing.T) {
 // deaf is a store whose listener always fails.
 type deaf struct{ *events.Store }
 
-func (deaf) Listen(context.Context, func(), func()) error { return errors.New("no connection") }
+func (deaf) Listen(context.Context, storage.ListenParams) (storage.ListenResult, error) {
+	return storage.ListenResult{}, errors.New("no connection")
+}
 
 func TestPollingFindsEventsWhileNobodyListens(t *testing.T) {
 	t.Parallel()

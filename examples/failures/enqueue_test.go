@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// role makes a role that ends with the test. Roles belong to the whole server, so its name is its own.
+// role makes a role that ends with the test. Roles belong to the whole server, so its name is its
+// own.
 func (w *world) role() string {
 	w.Helper()
 	role := "outboxgen_test_" + strings.ToLower(rand.Text()[:12])
@@ -34,8 +35,8 @@ func manyThings(n int) []events.Event {
 	return list
 }
 
-// TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame compares what is inserted with what is copied: a few events and many take
-// different ways into the table.
+// TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame compares what is inserted with what is
+// copied: a few events and many take different ways into the table.
 func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +54,8 @@ func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 		var text string
 		w.must(tx.QueryRow(t.Context(), `
 			SELECT string_agg(concat_ws(' ', shard, type, version, topic, key, convert_from(payload, 'UTF8'), content_type, headers,
-				causation_id, attempts, begun, available_at, last_error, xid = pg_current_xact_id(), uuid_send(id) <> ''), E'\n' ORDER BY seq)
+				causation_id, attempts, interrupted, available_at, last_error, xid = pg_current_xact_id(),
+				uuid_send(id) <> ''), E'\n' ORDER BY seq)
 			FROM outbox`).Scan(&text))
 		w.must(tx.Rollback(t.Context()))
 		rows[name] = text
@@ -85,7 +87,8 @@ func TestEnqueueingNeedsNoRightButToInsert(t *testing.T) {
 	w.equal("pending", w.pending(), 3+outbox.CopyThreshold)
 }
 
-// enqueuer is a way to enqueue an event within tx. The header makes the event invalid, if it is not valid itself.
+// enqueuer is a way to enqueue an event within tx. The header makes the event invalid, if it is not
+// valid itself.
 type enqueuer func(ctx context.Context, w *world, tx pgx.Tx, header string) error
 
 // enqueuers are all functions that send something to the database, a batch of theirs included.

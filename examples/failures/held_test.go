@@ -7,37 +7,46 @@ import (
 	"testing"
 	"time"
 
-	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// counting is a store that counts what is read of it.
+// counting is a store that notes what is read of it.
 type counting struct {
-	*events.Store
+	storage.Store
 	rows, keys atomic.Int64
+	charged    atomic.Int64 // attempts that had been charged to the events
 }
 
-func (s *counting) count(m []outbox.Message, err error) ([]outbox.Message, error) {
-	s.rows.Add(int64(len(m)))
-	return m, err
+func (s *counting) count(items []storage.Item) {
+	s.rows.Add(int64(len(items)))
+	for i := range items {
+		s.charged.Add(int64(items[i].Attempts))
+	}
 }
 
-func (s *counting) Read(
-	ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int,
-) ([]outbox.Message, error) {
-	return s.count(s.Store.Read(ctx, reads, known, maxBytes))
+func (s *counting) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
+	r, err := s.Store.Read(ctx, p)
+	s.count(r.Items)
+	return r, err
 }
 
 func (s *counting) ReadDue(
-	ctx context.Context, reads []outbox.ShardRead, known []int64,
-) ([]outbox.Message, error) {
-	return s.count(s.Store.ReadDue(ctx, reads, known))
+	ctx context.Context, p storage.ReadDueParams,
+) (storage.ReadDueResult, error) {
+	r, err := s.Store.ReadDue(ctx, p)
+	s.count(r.Items)
+	return r, err
 }
 
-func (s *counting) ReadKeys(ctx context.Context, keys []outbox.KeyRead) ([]outbox.Message, error) {
-	s.keys.Add(int64(len(keys)))
-	return s.count(s.Store.ReadKeys(ctx, keys))
+func (s *counting) ReadKeys(
+	ctx context.Context, p storage.ReadKeysParams,
+) (storage.ReadKeysResult, error) {
+	s.keys.Add(int64(len(p.Keys)))
+	r, err := s.Store.ReadKeys(ctx, p)
+	s.count(r.Items)
+	return r, err
 }
 
 // TestManyHeldKeysGoOnAsABacklog refuses the heads of many keys once, and then counts what the
@@ -55,7 +64,7 @@ func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
 			w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
 				SELECT i % $1::integer % 16, gen_random_uuid(), 'thing.happened', 1, 'things',
 				'key ' || i % $1::integer,
-					'{}', 'application/json'
+				convert_to('{"n":' || i || '}', 'UTF8'), 'application/json'
 				FROM generate_series(1, $2::integer) AS i`, keys, keys*each)
 			w.exec(`ANALYZE outbox`)
 			store := &counting{Store: w.store}
@@ -76,11 +85,12 @@ func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
 			messages := w.published(recording, keys*each)
 			w.once(messages, keys*each)
 			last := map[string]int64{}
-			for _, m := range messages {
-				if m.Seq < last[m.Key] {
-					t.Fatalf("event %d of %s was published behind %d", m.Seq, m.Key, last[m.Key])
+			for i := range messages {
+				key, n := messages[i].Key, number(&messages[i])
+				if n < last[key] {
+					t.Fatalf("event %d of %s was published behind %d", n, key, last[key])
 				}
-				last[m.Key] = m.Seq
+				last[key] = n
 			}
 			rows, byKey = store.rows.Load()-rows, store.keys.Load()-byKey
 			t.Logf("%d events were read, and %d keys by themselves", rows, byKey)

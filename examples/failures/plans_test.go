@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events/outboxdb"
-	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // TestAReadTouchesNothingButWhatItReturns holds for a planner that knows how full the outbox is, and for one that believes it to be empty.
@@ -26,30 +26,36 @@ func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 			w := newWorld(t)
 			believe(w)
 			// Each event is a page, and so is each step down an index.
-			if cost, most := w.readCost(everyShard(20), nil), 16*(20+5); cost > most {
+			if cost, most := w.readCost(everyShard(20, 1<<20)), 16*(20+5); cost > most {
 				t.Errorf("a read of 20 events of each of 16 shards touches %d pages, want %d at most", cost, most)
 			}
-			if cost, most := w.readCost([]outbox.ShardRead{{Shard: 99, Limit: 1000}}, nil), 10; cost > most {
+			empty := storage.ReadParams{
+				Shards: []storage.ShardRead{{Shard: 99, Limit: 1000}}, MaxBytes: 1 << 20,
+			}
+			if cost, most := w.readCost(empty), 10; cost > most {
 				t.Errorf("a read of an empty shard touches %d pages, want %d at most", cost, most)
 			}
 		})
 	}
 }
 
-func everyShard(limit int) (reads []outbox.ShardRead) {
-	for shard := range int32(16) {
-		reads = append(reads, outbox.ShardRead{Shard: shard, Limit: limit})
+// everyShard reads so many events of every shard, from its start.
+func everyShard(limit, maxBytes int) storage.ReadParams {
+	p := storage.ReadParams{MaxBytes: maxBytes}
+	for shard := range int32(shards) {
+		p.Shards = append(p.Shards, storage.ShardRead{Shard: shard, Limit: limit})
 	}
-	return reads
+	return p
 }
 
 // readCost returns how many pages the server touches for a read as the store makes it.
-func (w *world) readCost(reads []outbox.ShardRead, known []int64) int {
+func (w *world) readCost(p storage.ReadParams) int {
 	w.Helper()
 	var shards, limits []int32
 	var afters []int64
-	for _, r := range reads {
-		shards, afters, limits = append(shards, r.Shard), append(afters, r.After), append(limits, int32(r.Limit))
+	for _, r := range p.Shards {
+		shards, afters = append(shards, r.Shard), append(afters, r.After)
+		limits = append(limits, int32(r.Limit))
 	}
 	tx := w.begin()
 	_, err := tx.Exec(w.Context(), outboxdb.PlanRead)
@@ -57,7 +63,7 @@ func (w *world) readCost(reads []outbox.ShardRead, known []int64) int {
 	var text []byte
 	// The parameters in the order of outboxdb.ReadShards.
 	w.must(tx.QueryRow(w.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+outboxdb.ReadShards,
-		int64(1<<20), shards, afters, limits, known).Scan(&text))
+		int64(p.MaxBytes), shards, afters, limits, p.Known).Scan(&text))
 	w.must(tx.Rollback(w.Context()))
 	var plans []struct {
 		Plan struct {

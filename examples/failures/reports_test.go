@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -41,62 +42,66 @@ func (s *failing) err(method string) error {
 	return s.with[method]
 }
 
-func (s *failing) Join(ctx context.Context, relay outbox.ID, lease time.Duration) error {
+func (s *failing) Join(ctx context.Context, p storage.JoinParams) (storage.JoinResult, error) {
 	if err := s.err("Join"); err != nil {
-		return err
+		return storage.JoinResult{}, err
 	}
-	return s.MemStore.Join(ctx, relay, lease)
+	return s.MemStore.Join(ctx, p)
 }
 
-func (s *failing) Renew(
-	ctx context.Context, relay outbox.ID, lease time.Duration,
-) (outbox.Census, error) {
+func (s *failing) Renew(ctx context.Context, p storage.RenewParams) (storage.RenewResult, error) {
 	if err := s.err("Renew"); err != nil {
-		return outbox.Census{}, err
+		return storage.RenewResult{}, err
 	}
-	return s.MemStore.Renew(ctx, relay, lease)
+	return s.MemStore.Renew(ctx, p)
 }
 
-func (s *failing) Leave(ctx context.Context, relay outbox.ID) error {
+func (s *failing) Leave(ctx context.Context, p storage.LeaveParams) (storage.LeaveResult, error) {
 	if err := s.err("Leave"); err != nil {
-		return err
+		return storage.LeaveResult{}, err
 	}
-	return s.MemStore.Leave(ctx, relay)
+	return s.MemStore.Leave(ctx, p)
 }
 
-func (s *failing) Read(
-	ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int,
-) ([]outbox.Message, error) {
+func (s *failing) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
 	if err := s.err("Read"); err != nil {
-		return nil, err
+		return storage.ReadResult{}, err
 	}
-	return s.MemStore.Read(ctx, r, known, maxBytes)
+	return s.MemStore.Read(ctx, p)
 }
 
-func (s *failing) Published(
-	ctx context.Context, relay outbox.ID, owned []outbox.Ownership, at []outbox.Position,
-) (int, error) {
-	if err := s.err("Published"); err != nil {
-		return 0, err
+func (s *failing) Settle(
+	ctx context.Context, p storage.SettleParams,
+) (storage.SettleResult, error) {
+	if err := s.err("Settle"); err != nil {
+		return storage.SettleResult{}, err
 	}
-	return s.MemStore.Published(ctx, relay, owned, at)
+	return s.MemStore.Settle(ctx, p)
 }
 
-func (s *failing) Maintain(ctx context.Context) error { return s.err("Maintain") }
+func (s *failing) Maintain(
+	context.Context, storage.MaintainParams,
+) (storage.MaintainResult, error) {
+	return storage.MaintainResult{}, s.err("Maintain")
+}
 
-// Listen implements outbox.Listener. It says once a second that it hears.
-func (s *failing) Listen(ctx context.Context, ready, _ func()) error {
+// Listen implements storage.Store. It says once a second that it hears.
+func (s *failing) Listen(
+	ctx context.Context, p storage.ListenParams,
+) (storage.ListenResult, error) {
 	for {
 		if err := errors.Join(s.err("Listen"), ctx.Err()); err != nil {
-			return err
+			return storage.ListenResult{}, err
 		}
-		ready()
+		p.Ready()
 		time.Sleep(time.Second)
 	}
 }
 
-// Notify implements outbox.Listener.
-func (s *failing) Notify(context.Context) error { return s.err("Notify") }
+// Notify implements storage.Store.
+func (s *failing) Notify(context.Context, storage.NotifyParams) (storage.NotifyResult, error) {
+	return storage.NotifyResult{}, s.err("Notify")
+}
 
 // logbook is what was logged.
 type logbook struct {
@@ -124,7 +129,7 @@ func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l,
 // come.
 func TestAnOutageIsTwoLinesInTheLog(t *testing.T) {
 	for method, task := range map[string]string{
-		"Read": "reading events", "Published": "settling events",
+		"Read": "reading events", "Settle": "settling events",
 		"Listen": "listening for other processes", "Maintain": "maintenance",
 	} {
 		t.Run(method, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -62,16 +63,13 @@ func (w *world) roundTrip() {
 	})
 	w.relayTo(refusing)
 	w.equal("published", len(recording.Messages()), 21)
-	letters, err := w.store.ListDead(w.Context(), 10)
-	w.must(err)
+	letters := w.deadLetters(10)
 	w.equal("dead letters", len(letters), 1)
 	w.equal("its key", letters[0].Key, key)
 	if age := letters[0].CreatedAt.Sub(before); age < 0 || age > time.Hour {
 		w.Errorf("it was created %v after the test began", age)
 	}
-	n, err := w.store.Replay(w.Context(), ids...)
-	w.must(err)
-	w.equal("replayed", n, 1)
+	w.equal("replayed", w.replay(ids...), 1)
 	w.relayTo(recording)
 	same := 0
 	for _, m := range recording.Messages() {
@@ -83,10 +81,8 @@ func (w *world) roundTrip() {
 		}
 	}
 	w.equal("events with the key", same, 2)
-	w.must(w.store.Maintain(w.Context()))
-	b, err := w.store.Backlog(w.Context())
-	w.must(err)
-	w.equal("backlog", b, outbox.Backlog{})
+	w.maintain(w.store)
+	w.equal("backlog", w.countBacklog(w.store), storage.CountBacklogResult{})
 	for _, want := range []inbox.Claim{inbox.ClaimFresh, inbox.ClaimDuplicate} {
 		_, err := w.store.InTx(w.Context(), inbox.InTxParams[pgx.Tx]{Run: func(tx pgx.Tx) error {
 			r, err := w.store.Claim(w.Context(), tx,

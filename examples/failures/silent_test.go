@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -86,7 +87,11 @@ func TestListeningEndsInTime(t *testing.T) {
 	w, way, pool := silentWorld(t)
 	way.silence()
 	ended := make(chan error, 1)
-	go func() { ended <- events.NewStore(pool).Listen(t.Context(), func() {}, func() {}) }()
+	go func() {
+		nothing := storage.ListenParams{Ready: func() {}, Ring: func() {}}
+		_, err := events.NewStore(pool).Listen(t.Context(), nothing)
+		ended <- err
+	}()
 	select {
 	case err := <-ended:
 		if err == nil {

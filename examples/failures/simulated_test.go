@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -55,13 +55,15 @@ func things(keys, n int) (list []outbox.Event) {
 
 func TestABrokerThatIsDownFor20MinutesCostsNoAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		store, ids := memory(t, things(20, 25)...)
+		memory, ids := memory(t, things(20, 25)...)
+		store := &counting{Store: memory}
 		w := &world{T: t}
 		var tries atomic.Int64
 		var up atomic.Bool
 		recording := &outboxtest.RecordingPublisher{}
 		c := outbox.Config{MaxAttempts: 2, Logger: silent()} // all else as in production
-		relay, stop := w.run(store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+		relay, stop := w.run(store, publisherFunc(func(ctx context.Context,
+			m *outbox.Message) error {
 			if !up.Load() {
 				tries.Add(1)
 				return outbox.Unreachable(errors.New("connection refused"))
@@ -79,9 +81,7 @@ func TestABrokerThatIsDownFor20MinutesCostsNoAttempts(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		w.once(recording.Messages(), len(ids))
-		for _, m := range recording.Messages() {
-			w.equal("attempts charged", m.Attempts, 0)
-		}
+		w.equal("attempts charged", store.charged.Load(), 0)
 	})
 }
 
@@ -128,27 +128,35 @@ func (s *hiding) hide(id outbox.ID) {
 	s.gone = id
 }
 
-func (s *hiding) without(m []outbox.Message, err error) ([]outbox.Message, error) {
+func (s *hiding) without(items []storage.Item) []storage.Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(m, func(m outbox.Message) bool { return m.ID == s.gone }), err
+	return slices.DeleteFunc(items, func(i storage.Item) bool { return i.ID == s.gone })
 }
 
-func (s *hiding) Read(ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
-	return s.without(s.MemStore.Read(ctx, r, known, maxBytes))
+func (s *hiding) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
+	r, err := s.MemStore.Read(ctx, p)
+	return storage.ReadResult{Items: s.without(r.Items)}, err
 }
 
-func (s *hiding) ReadDue(ctx context.Context, r []outbox.ShardRead, known []int64) ([]outbox.Message, error) {
-	return s.without(s.MemStore.ReadDue(ctx, r, known))
+func (s *hiding) ReadDue(
+	ctx context.Context, p storage.ReadDueParams,
+) (storage.ReadDueResult, error) {
+	r, err := s.MemStore.ReadDue(ctx, p)
+	return storage.ReadDueResult{Items: s.without(r.Items)}, err
 }
 
-// ReadKeys is asked for one key only, for which it reads one event more and hands out no more than asked for.
-func (s *hiding) ReadKeys(ctx context.Context, r []outbox.KeyRead) ([]outbox.Message, error) {
-	limit := r[0].Limit
-	r = slices.Clone(r)
-	r[0].Limit++
-	m, err := s.without(s.MemStore.ReadKeys(ctx, r))
-	return m[:min(len(m), limit)], err
+// ReadKeys is asked for one key only, for which it reads one event more and hands out no more than
+// asked for.
+func (s *hiding) ReadKeys(
+	ctx context.Context, p storage.ReadKeysParams,
+) (storage.ReadKeysResult, error) {
+	limit := p.Keys[0].Limit
+	p.Keys = slices.Clone(p.Keys)
+	p.Keys[0].Limit++
+	r, err := s.MemStore.ReadKeys(ctx, p)
+	items := s.without(r.Items)
+	return storage.ReadKeysResult{Items: items[:min(len(items), limit)]}, err
 }
 
 func TestAFailedEventThatIsDeletedByHandHoldsItsKeyNoLonger(t *testing.T) {
@@ -178,11 +186,8 @@ func TestRetriesAfterACrashAreInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		store, ids := memory(t, things(1, 60)...)
 		w := &world{T: t}
-		vanished := uuid.New()
-		w.must(store.Join(t.Context(), vanished, time.Second))
-		owned, err := store.Take(t.Context(), vanished, shards, nil)
-		w.must(err)
-		w.equal("shards of the vanished", len(owned), shards)
+		vanished := w.join(store, time.Second)
+		w.equal("shards of the vanished", len(w.takeAll(store, vanished)), shards)
 		time.Sleep(2 * time.Second)
 
 		var refused atomic.Int64

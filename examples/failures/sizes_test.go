@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -29,40 +31,40 @@ func (s *modest) check(asked int) error {
 	return nil
 }
 
-func asked(reads []outbox.ShardRead) (n int) {
+func asked(reads []storage.ShardRead) (n int) {
 	for _, r := range reads {
 		n += r.Limit
 	}
 	return n
 }
 
-func (s *modest) Read(
-	ctx context.Context, r []outbox.ShardRead, known []int64, maxBytes int,
-) ([]outbox.Message, error) {
-	if err := s.check(asked(r)); err != nil {
-		return nil, err
+func (s *modest) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
+	if err := s.check(asked(p.Shards)); err != nil {
+		return storage.ReadResult{}, err
 	}
-	return s.MemStore.Read(ctx, r, known, maxBytes)
+	return s.MemStore.Read(ctx, p)
 }
 
 func (s *modest) ReadDue(
-	ctx context.Context, r []outbox.ShardRead, known []int64,
-) ([]outbox.Message, error) {
-	if err := s.check(asked(r)); err != nil {
-		return nil, err
+	ctx context.Context, p storage.ReadDueParams,
+) (storage.ReadDueResult, error) {
+	if err := s.check(asked(p.Shards)); err != nil {
+		return storage.ReadDueResult{}, err
 	}
-	return s.MemStore.ReadDue(ctx, r, known)
+	return s.MemStore.ReadDue(ctx, p)
 }
 
-func (s *modest) ReadKeys(ctx context.Context, r []outbox.KeyRead) ([]outbox.Message, error) {
+func (s *modest) ReadKeys(
+	ctx context.Context, p storage.ReadKeysParams,
+) (storage.ReadKeysResult, error) {
 	n := 0
-	for _, k := range r {
+	for _, k := range p.Keys {
 		n += k.Limit
 	}
 	if err := s.check(n); err != nil {
-		return nil, err
+		return storage.ReadKeysResult{}, err
 	}
-	return s.MemStore.ReadKeys(ctx, r)
+	return s.MemStore.ReadKeys(ctx, p)
 }
 
 // TestReadsThatFailForTheirSizeAreMadeSmaller has reads fail that ask for more than 3 events, of 16
@@ -74,11 +76,14 @@ func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 		store := &modest{MemStore: memory, most: 3}
 		w := &world{T: t}
 		recording := &outboxtest.RecordingPublisher{}
+		var refused sync.Map
 		c := quick()
 		_, stop := w.run(store, &outboxtest.FaultyPublisher{Next: recording,
 			Decide: func(m *outbox.Message) outboxtest.Fault {
-				if m.Attempts == 0 && m.Seq <= 60 {
-					return outboxtest.Refuse
+				if number(m) == 1 {
+					if _, before := refused.LoadOrStore(m.ID, true); !before {
+						return outboxtest.Refuse
+					}
 				}
 				return outboxtest.Deliver
 			}}, c)
@@ -154,7 +159,7 @@ func TestARelayEndsThoughAnEventCanNeverBeSettled(t *testing.T) {
 		memory, _ := memory(t, things(5, 1)...)
 		w := &world{T: t}
 		store := &failing{MemStore: memory}
-		store.set("Published", errors.New("no"))
+		store.set("Settle", errors.New("no"))
 		relay, err := outbox.NewRelay(store, &outboxtest.RecordingPublisher{}, quick())
 		w.must(err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

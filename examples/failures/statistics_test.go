@@ -116,7 +116,7 @@ func (w *world) arguments() map[string]any {
 		"OwnedShards": shards, "OwnedFences": fences, "MaxBytes": int64(1 << 20), "Afters": zeros,
 		"Limits": limits, "Known": seqs,
 		"Keys": keys, "Froms": firsts, "Tos": lasts, "Seqs": seqs, "Ids": ids, "Attempts": attempts,
-		"Begun": no, "DelaysUs": delays, "Errors": texts,
+		"Interrupted": no, "DelaysUs": delays, "Errors": texts,
 		"Consumer": "witness", "EventID": some, "Service": "outboxgen/conformance",
 		"Channel": "outbox", "Message": "",
 		"InsertRelay.Relay": some, // one that is not there yet
@@ -136,7 +136,7 @@ func (w *world) explainAll() {
 	for i := range kind.NumMethod() {
 		method := kind.Method(i)
 		switch method.Name {
-		case "WithTx", "CopyEvents", "PlanRead", "PlanWrite":
+		case "WithTx", "CopyEvents", "PlanRead", "PlanSettle", "PlanWrite":
 			continue
 		}
 		in := []reflect.Value{reflect.ValueOf(w.Context())}
@@ -242,6 +242,8 @@ func (e *explainer) explain(planned, sql string, args []any) {
 	switch e.query {
 	case "InsertEvent", "ClaimFresh", "ClaimEvent", "RedispatchCaused":
 		planned = "SELECT 1"
+	case "DeleteEvents", "MoveEventsToSent", "RetryEvents": // as long as there is no dead letter
+		planned = outboxdb.PlanSettle
 	}
 	literals := make([]string, len(args))
 	for i, arg := range args {

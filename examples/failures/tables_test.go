@@ -17,11 +17,12 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
 // refuses fails unless a relay on the store says all of words instead of publishing.
-func (w *world) refuses(store outbox.Store, words ...string) {
+func (w *world) refuses(store storage.Store, words ...string) {
 	w.Helper()
 	recording := &outboxtest.RecordingPublisher{}
 	relay, err := outbox.NewRelay(store, recording, quick())
@@ -138,7 +139,7 @@ func TestRowLevelSecurity(t *testing.T) {
 			ON ` + table + ` TO ` + relay + ` USING (true) WITH CHECK (true)`)
 	}
 	w.equal("published", w.relayAll(store).Published, 5)
-	w.must(store.Maintain(t.Context()))
+	w.maintain(store)
 }
 
 // TestTheTableRefusesARowThatCouldNotBeRead, whoever writes it, and names the rule but not the row.
@@ -199,11 +200,10 @@ func TestAReplayIsCheckedToo(t *testing.T) {
 	good, bad := outbox.ID{1}, outbox.ID{2}
 	w.exec(insert, good.String(), `{"a": "b"}`)
 	w.exec(insert, bad.String(), `{"a": 7}`)
-	_, err := w.store.Replay(t.Context(), bad)
+	_, err := w.store.ReplayDeadLetters(t.Context(),
+		storage.ReplayDeadLettersParams{IDs: []storage.ID{bad}})
 	w.wants(err, "outbox_headers_are_strings")
-	n, err := w.store.Replay(t.Context(), good)
-	w.must(err)
-	w.equal("replayed", n, 1)
+	w.equal("replayed", w.replay(good), 1)
 	w.equal("dead letters left", query[int](w, `SELECT count(*) FROM outbox_dead`), 1)
 }
 
@@ -225,7 +225,7 @@ func TestTheStatusShowsAnyPayload(t *testing.T) {
 func TestTheWayDownLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
-	w.must(store.Maintain(t.Context()))
+	w.maintain(store)
 	w.keptSince(1, "1 hour")
 	names, err := filepath.Glob("../conformance/prefixed/migrations/*.sql")
 	w.must(err)

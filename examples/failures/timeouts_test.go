@@ -32,7 +32,7 @@ func TestAReadThatTheServerEndsLeavesThePoolToOthers(t *testing.T) {
 		group.Go(func() {
 			for range 20 {
 				reads.Add(1)
-				_, err := store.Read(t.Context(), everyShard(2000), nil, 64<<20)
+				_, err := store.Read(t.Context(), everyShard(2000, 64<<20))
 				if cancelled(err) {
 					ended.Add(1)
 				} else if err != nil {
@@ -49,7 +49,7 @@ func TestAReadThatTheServerEndsLeavesThePoolToOthers(t *testing.T) {
 		t.Errorf("of %d reads %d were cancelled, want most of them", reads.Load(), ended.Load())
 	}
 	w.eventually("the pool can be used", func() bool {
-		messages, err := store.Read(t.Context(), everyShard(1), nil, 1<<20)
-		return err == nil && len(messages) == 16
+		r, err := store.Read(t.Context(), everyShard(1, 1<<20))
+		return err == nil && len(r.Items) == 16
 	})
 }

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -28,28 +28,28 @@ func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 			w := newWorld(t)
 			w.setting("timezone", zone)
 			w.enqueue(thing("a", 1))
-			relay := uuid.New()
-			w.must(w.store.Join(t.Context(), relay, time.Hour))
-			owned, err := w.store.Take(t.Context(), relay, 16, nil)
-			w.must(err)
-			at := query[int32](w, `SELECT shard FROM outbox`)
-			seq := query[int64](w, `SELECT seq FROM outbox`)
+			relay := w.join(w.store, time.Hour)
+			owned := w.takeAll(w.store, relay)
+			at := storage.Position{
+				Shard: query[int32](w, `SELECT shard FROM outbox`),
+				Seq:   query[int64](w, `SELECT seq FROM outbox`),
+			}
 			for _, days := range []int{0, 60, 120, 180} { // one of these spans just one change
 				d := time.Duration(days)*24*time.Hour + time.Hour
-				w.must(w.store.Join(t.Context(), uuid.New(), d))
+				w.join(w.store, d)
 				w.lasts("the lease", `SELECT max(expires_at) FROM outbox_relay`, d)
-				n, err := w.store.Retry(t.Context(), relay, owned,
-					[]outbox.Retry{{Position: outbox.Position{Shard: at, Seq: seq}, Attempts: 1, Delay: d}})
-				w.must(err)
-				w.equal("retried", n, 1)
+				w.equal("retried", w.settle(storage.SettleParams{
+					Relay: relay, Owned: owned,
+					Retries: []storage.Retry{{Position: at, Attempts: 1, Delay: d}},
+				}), 1)
 				w.lasts("the retry", `SELECT available_at FROM outbox`, d)
 			}
-			m, err := w.store.Read(t.Context(), []outbox.ShardRead{{Shard: at, Limit: 1}}, nil, 1<<20)
+			r, err := w.store.Read(t.Context(), everyShard(1, 1<<20))
 			w.must(err)
-			if age := time.Since(m[0].CreatedAt); age < -tolerance || age > tolerance {
+			if age := time.Since(r.Items[0].CreatedAt); age < -tolerance || age > tolerance {
 				t.Errorf("an event of just now is %v old", age)
 			}
-			w.equal("it waits", m[0].Waiting, true)
+			w.equal("it waits", r.Items[0].NotDue, true)
 		})
 	}
 }
@@ -165,7 +165,6 @@ func TestARefusalOfAnyTextIsRecorded(t *testing.T) {
 		return outbox.Permanent(errors.New("refused: \x00\xff" + string(make([]byte, 5000))))
 	}), quick())
 	w.eventually("it is a dead letter", func() bool { return relay.Stats().Dead == 1 })
-	letters, err := w.store.ListDead(t.Context(), 10)
-	w.must(err)
+	letters := w.deadLetters(10)
 	w.equal("dead letters", len(letters), 1)
 }

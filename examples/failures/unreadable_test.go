@@ -46,8 +46,7 @@ func TestARowThatIsNoEventBecomesADeadLetter(t *testing.T) {
 			stop()
 			w.once(recording.Messages(), 4)
 			w.orderedFirst(messages)
-			letters, err := w.store.ListDead(t.Context(), 10)
-			w.must(err)
+			letters := w.deadLetters(10)
 			dead := map[outbox.ID]bool{}
 			for _, letter := range letters {
 				dead[letter.ID] = true

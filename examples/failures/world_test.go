@@ -4,6 +4,7 @@ package failures_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
@@ -19,6 +21,7 @@ import (
 	"github.com/outboxgen/outboxgen/examples/internal/migrate"
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
@@ -32,6 +35,7 @@ type world struct {
 	url   string
 	pool  *pgxpool.Pool
 	store *events.Store
+	reads *counting // of the relay, if it is simulated
 }
 
 func newWorld(t *testing.T) *world {
@@ -149,8 +153,89 @@ func quick() outbox.Config {
 
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
+// maintain does once what a relay does once a minute.
+func (w *world) maintain(store storage.Store) {
+	w.Helper()
+	w.must(w.tryMaintain(store))
+}
+
+func (w *world) tryMaintain(store storage.Store) error {
+	_, err := store.Maintain(w.Context(), storage.MaintainParams{})
+	return err
+}
+
+// notify makes the listeners of all processes ring.
+func (w *world) notify() {
+	w.Helper()
+	_, err := w.store.Notify(w.Context(), storage.NotifyParams{})
+	w.must(err)
+}
+
+// countBacklog counts as relays do.
+func (w *world) countBacklog(store storage.Store) storage.CountBacklogResult {
+	w.Helper()
+	b, err := store.CountBacklog(w.Context(),
+		storage.CountBacklogParams{Limit: outbox.BacklogLimit})
+	w.must(err)
+	return b
+}
+
+// deadLetters returns the oldest dead letters.
+func (w *world) deadLetters(limit int) []storage.DeadLetter {
+	w.Helper()
+	list, err := w.store.ListDeadLetters(w.Context(),
+		storage.ListDeadLettersParams{Limit: limit})
+	w.must(err)
+	return list.DeadLetters
+}
+
+// replay returns how many dead letters were put back.
+func (w *world) replay(ids ...storage.ID) int {
+	w.Helper()
+	done, err := w.store.ReplayDeadLetters(w.Context(),
+		storage.ReplayDeadLettersParams{IDs: ids})
+	w.must(err)
+	return done.Replayed
+}
+
+// join registers a relay of the test's own, alive for lease.
+func (w *world) join(store storage.Store, lease time.Duration) storage.ID {
+	w.Helper()
+	relay := uuid.New()
+	_, err := store.Join(w.Context(), storage.JoinParams{Relay: relay, Lease: lease})
+	w.must(err)
+	return relay
+}
+
+// takeAll takes all shards that are free.
+func (w *world) takeAll(store storage.Store, relay storage.ID) []storage.Ownership {
+	w.Helper()
+	taken, err := store.Take(w.Context(), storage.TakeParams{Relay: relay, Max: shards})
+	w.must(err)
+	return taken.Owned
+}
+
+// settle returns how many events were changed.
+func (w *world) settle(p storage.SettleParams) int {
+	w.Helper()
+	changed, err := w.store.Settle(w.Context(), p)
+	w.must(err)
+	return changed.Total()
+}
+
+// number returns the n of an event's payload. Tests number the events of a key in ascending order.
+func number(m *outbox.Message) int64 {
+	var e struct{ N int64 }
+	if err := json.Unmarshal(m.Payload, &e); err != nil {
+		panic(err)
+	}
+	return e.N
+}
+
 // run runs a relay until the returned function is called, or the test ends.
-func (w *world) run(store outbox.Store, p outbox.Publisher, c outbox.Config) (*outbox.Relay, func()) {
+func (w *world) run(
+	store storage.Store, p outbox.Publisher, c outbox.Config,
+) (*outbox.Relay, func()) {
 	w.Helper()
 	relay, err := outbox.NewRelay(store, p, c)
 	w.must(err)

@@ -9,10 +9,12 @@ import (
 	"github.com/outboxgen/outboxgen/examples/orders/internal/events"
 	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// An order and its event are written in one transaction. A relay publishes the event once that has committed.
+// An order and its event are written in one transaction. A relay publishes the event once that has
+// committed.
 func Example_enqueue() {
 	ctx := context.Background()
 	pool := openShop(ctx)
@@ -63,7 +65,8 @@ func Example_consumer() {
 	// duplicate - mugs in stock: 8
 }
 
-// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an operator replays it.
+// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an
+// operator replays it.
 func Example_deadLetters() {
 	ctx := context.Background()
 	pool := openShop(ctx)
@@ -78,13 +81,15 @@ func Example_deadLetters() {
 	}
 	fmt.Println("dead:", relayOnce(ctx, store, refusing).Dead)
 
-	letters, err := store.ListDead(ctx, 10)
+	list, err := store.ListDeadLetters(ctx, storage.ListDeadLettersParams{Limit: 10})
 	check(err)
-	for _, letter := range letters {
+	var ids []storage.ID
+	for _, letter := range list.DeadLetters {
+		ids = append(ids, letter.ID)
 		fmt.Printf("%s after %d attempt: %s\n", letter.TypeName(), letter.Attempts, letter.Error)
 	}
 
-	_, err = store.Replay(ctx, letters[0].ID)
+	_, err = store.ReplayDeadLetters(ctx, storage.ReplayDeadLettersParams{IDs: ids})
 	check(err)
 	mended := &outboxtest.RecordingPublisher{}
 	fmt.Println("published:", relayOnce(ctx, store, mended).Published)

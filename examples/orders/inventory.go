@@ -19,13 +19,14 @@ type Inventory struct{}
 
 var _ events.InventoryConsumer = Inventory{}
 
-// HandleOrderPlacedV1 reduces the stock and announces that it did, both as part of tx. That the event
-// comes once only is not its concern: it is not called for a duplicate. If it fails, the event is
-// delivered again, until there is enough in stock.
+// HandleOrderPlacedV1 reduces the stock and announces that it did, both as part of tx. That the
+// event comes once only is not its concern: it is not called for a duplicate. If it fails, the
+// event is delivered again, until there is enough in stock.
 func (Inventory) HandleOrderPlacedV1(
 	ctx context.Context, tx events.InventoryTx, e events.OrderPlacedV1,
 ) error {
-	// In the same order everywhere, so that two orders of the same articles do not wait for each other.
+	// In the same order everywhere, so that two orders of the same articles do not wait for each
+	// other.
 	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int { return strings.Compare(a.Sku, b.Sku) })
 	db := shopdb.New(tx)
 	for _, line := range lines {

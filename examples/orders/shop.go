@@ -1,5 +1,5 @@
-// Package orders is a small shop, written as a team would that uses outboxgen. Orders are placed here; the inventory hears of
-// them through events and reserves stock.
+// Package orders is a small shop, written as a team would that uses outboxgen. Orders are placed
+// here; the inventory hears of them through events and reserves stock.
 //
 //	outbox.yaml          the catalogue of events
 //	db/                  migrations and business queries
@@ -42,8 +42,8 @@ type Shop struct {
 // NewShop returns a shop that announces its orders through store.
 func NewShop(store *events.Store) *Shop { return &Shop{store: store} }
 
-// PlaceOrder writes the order and its event as part of tx: both are there once tx commits, and neither
-// if it does not.
+// PlaceOrder writes the order and its event as part of tx: both are there once tx commits, and
+// neither if it does not.
 func (s *Shop) PlaceOrder(ctx context.Context, tx pgx.Tx, o Order) error {
 	placed := events.OrderPlacedV1{
 		OrderID:    o.ID,

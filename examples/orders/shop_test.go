@@ -26,7 +26,8 @@ var (
 	quiet  = slog.New(slog.DiscardHandler)
 )
 
-// TestMain starts the server for all, since an example can neither skip nor fail for the lack of one.
+// TestMain starts the server for all, since an example can neither skip nor fail for the lack of
+// one.
 func TestMain(m *testing.M) {
 	var err error
 	server, err = postgresenv.Start(context.Background(), postgresenv.Config{})

@@ -24,6 +24,7 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
@@ -125,9 +126,9 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	s.must(err)
 	_, err = relay.RunOnce(t.Context())
 	s.must(err)
-	letters, err := s.newStore.ListDead(t.Context(), 10)
+	list, err := s.newStore.ListDeadLetters(t.Context(), storage.ListDeadLettersParams{Limit: 10})
 	s.must(err)
-	versions := map[string]int{}
+	letters, versions := list.DeadLetters, map[string]int{}
 	for _, letter := range letters {
 		if letter.ID == id {
 			versions[letter.TypeName()]++
@@ -136,11 +137,12 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	if len(letters) != 2 || versions["order.placed@1"] != 1 || versions["order.placed@2"] != 1 {
 		t.Fatalf("got dead letters %v, want each version once", versions)
 	}
-	n, err := s.newStore.Replay(t.Context(), id)
+	done, err := s.newStore.ReplayDeadLetters(t.Context(),
+		storage.ReplayDeadLettersParams{IDs: []storage.ID{id}})
 	s.must(err)
-	if pending := query[int](s, `SELECT count(*) FROM outbox WHERE id = $1`, id.String()); n != 2 ||
-		pending != 2 {
-		t.Errorf("replayed %d, %d pending, want both versions", n, pending)
+	pending := query[int](s, `SELECT count(*) FROM outbox WHERE id = $1`, id.String())
+	if done.Replayed != 2 || pending != 2 {
+		t.Errorf("replayed %d, %d pending, want both versions", done.Replayed, pending)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/dave/jennifer/jen"
+	"github.com/outboxgen/outboxgen/gen/dialect"
 )
 
 // What follows are the building blocks that the constructs are made of.
@@ -68,12 +69,22 @@ func ctxParam() *jen.Statement { return jen.Id("ctx").Qual("context", "Context")
 // txType makes the type of the transaction that generated code takes:
 //
 //	pgx.Tx
-func txType() *jen.Statement { return pgx("Tx") }
+func (g *generator) txType() *jen.Statement { return driverType(g.dialect.Tx) }
 
 // txParam makes the parameter:
 //
 //	tx pgx.Tx
-func txParam() *jen.Statement { return jen.Id("tx").Add(txType()) }
+func (g *generator) txParam() *jen.Statement { return jen.Id("tx").Add(g.txType()) }
+
+// driverType makes a type of the database engine's driver:
+//
+//	*pgx.Batch
+func driverType(t dialect.GoType) *jen.Statement {
+	if t.Pointer {
+		return jen.Op("*").Qual(t.Path, t.Name)
+	}
+	return jen.Qual(t.Path, t.Name)
+}
 
 // results makes a function's results:
 //

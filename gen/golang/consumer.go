@@ -5,11 +5,12 @@ import (
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// consumerSource is inventory_consumer.gen.go and so on: a consumer's interface, its transaction, and its inbox.
+// consumerSource is inventory_consumer.gen.go and so on: a consumer's interface, its transaction,
+// and its inbox.
 func (g *generator) consumerSource(c *catalogue.Consumer) source {
 	s := source{
 		name:         c.FileName,
-		declarations: []jen.Code{consumerInterface(c), consumerConstructor(c), consumerTx(c)},
+		declarations: []jen.Code{consumerInterface(c), g.consumerConstructor(c), g.consumerTx(c)},
 	}
 	for _, e := range c.Emits {
 		s.declarations = append(s.declarations, emitMethod(c, e))
@@ -42,44 +43,46 @@ func consumerInterface(c *catalogue.Consumer) jen.Code {
 	return comment(
 		c.GoName+`Consumer has the effects of consumer "`+c.Name+`".`,
 		sentence(c.Doc),
-		"Each method runs in tx together with the record that its event was handled: what it does in tx happens once per event. "+
-			"What it does outside of tx can repeat.",
+		"Each method runs in tx together with the record that its event was handled: what it does "+
+			"in tx happens once per event. What it does outside of tx can repeat.",
 	).Line().Type().Id(c.GoName + "Consumer").Interface(methods...)
 }
 
 // consumerConstructor makes:
 //
-//	// NewInventory returns the inbox of consumer "inventory" on store, for a subscriber to hand messages to.
+//	// NewInventory returns the inbox of consumer "inventory" on store, …
 //	func NewInventory(store *Store, c InventoryConsumer) *inbox.Inbox[pgx.Tx] {
 //		return inbox.New[pgx.Tx]("inventory", store, map[string]inbox.Route[pgx.Tx]{
 //			"order.placed@1": …
 //		})
 //	}
-func consumerConstructor(c *catalogue.Consumer) jen.Code {
+func (g *generator) consumerConstructor(c *catalogue.Consumer) jen.Code {
 	var routes []jen.Code
 	for _, e := range c.Handles {
-		routes = append(routes, route(c, e))
+		routes = append(routes, g.route(c, e))
 	}
 	name := "New" + c.GoName
-	return comment(name+` returns the inbox of consumer "`+c.Name+`" on store, for a subscriber to hand messages to.`).Line().
+	doc := name + ` returns the inbox of consumer "` + c.Name +
+		`" on store, for a subscriber to hand messages to.`
+	return comment(doc).Line().
 		Func().Id(name).
 		Params(jen.Id("store").Op("*").Id("Store"), jen.Id("c").Id(c.GoName+"Consumer")).
-		Op("*").Add(inbox("Inbox")).Types(txType()).
-		Block(jen.Return(inbox("New").Types(txType()).Call(
+		Op("*").Add(inbox("Inbox")).Types(g.txType()).
+		Block(jen.Return(inbox("New").Types(g.txType()).Call(
 			jen.Lit(c.Name),
 			jen.Id("store"),
-			jen.Map(jen.String()).Add(inbox("Route")).Types(txType()).Add(valueLines(routes...)),
+			jen.Map(jen.String()).Add(inbox("Route")).Types(g.txType()).Add(valueLines(routes...)),
 		)))
 }
 
 // route makes the handling of one event:
 //
-//	"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
+//	"order.placed@1": inbox.RouteTo(func(… tx pgx.Tx, m *outbox.Message, e OrderPlacedV1) error {
 //		return c.HandleOrderPlacedV1(ctx, InventoryTx{Tx: tx, Message: m}, e)
 //	})
-func route(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
+func (g *generator) route(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
 	handle := jen.Func().
-		Params(ctxParam(), txParam(), messageParam(), jen.Id("e").Id(e.GoName)).Error().
+		Params(ctxParam(), g.txParam(), messageParam(), jen.Id("e").Id(e.GoName)).Error().
 		Block(jen.Return(jen.Id("c").Dot("Handle"+e.GoName).Call(
 			jen.Id("ctx"),
 			jen.Id(c.GoName+"Tx").Values(pair("Tx", jen.Id("tx")), pair("Message", jen.Id("m"))),
@@ -101,15 +104,17 @@ func messageParam() *jen.Statement { return jen.Id("m").Op("*").Add(outbox("Mess
 //		// Message is what the broker delivered: …
 //		Message *outbox.Message
 //	}
-func consumerTx(c *catalogue.Consumer) jen.Code {
+func (g *generator) consumerTx(c *catalogue.Consumer) jen.Code {
 	name := c.GoName + "Tx"
-	doc := name + ` is the transaction in which consumer "` + c.Name + `" handles an event. The inbox ends it.`
+	doc := name + ` is the transaction in which consumer "` + c.Name +
+		`" handles an event. The inbox ends it.`
 	if len(c.Emits) > 0 {
 		doc += " What it enqueues has that event as its cause."
 	}
 	return comment(doc).Line().Type().Id(name).Struct(
-		txType(),
-		comment("Message is what the broker delivered: the event's id, source, headers and time. A handler must not change it."),
+		g.txType(),
+		comment("Message is what the broker delivered: the event's id, source, headers and time. "+
+			"A handler must not change it."),
 		jen.Id("Message").Op("*").Add(outbox("Message")),
 	)
 }
@@ -124,7 +129,8 @@ func consumerTx(c *catalogue.Consumer) jen.Code {
 //	}
 func emitMethod(c *catalogue.Consumer, e *catalogue.Event) jen.Code {
 	name := "Enqueue" + e.GoName
-	return deprecatedComment(e.Deprecated, name+" records e in the outbox as part of tx. "+enqueueErrors).Line().
+	doc := name + " records e in the outbox as part of tx. " + enqueueErrors
+	return deprecatedComment(e.Deprecated, doc).Line().
 		Func().Add(txReceiver(c)).Id(name).
 		Add(longParams(ctxParam(), jen.Id("e").Id(e.GoName), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
@@ -159,11 +165,13 @@ func emitsVersions(c *catalogue.Consumer) bool {
 //		return tx.enqueue(ctx, versions, opts)
 //	}
 func emitVersions(c *catalogue.Consumer) jen.Code {
-	return comment("EnqueueVersions records versions of one fact in the outbox as part of tx, as Store.EnqueueVersions does.").Line().
+	return comment("EnqueueVersions records versions of one fact in the outbox as part of tx, as " +
+		"Store.EnqueueVersions does.").Line().
 		Func().Add(txReceiver(c)).Id("EnqueueVersions").
 		Add(longParams(ctxParam(), versionsParam(), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
-		Block(jen.Return(jen.Id("tx").Dot("enqueue").Call(jen.Id("ctx"), jen.Id("versions"), jen.Id("opts"))))
+		Block(jen.Return(jen.Id("tx").Dot("enqueue").
+			Call(jen.Id("ctx"), jen.Id("versions"), jen.Id("opts"))))
 }
 
 // versionsParam makes the parameter:

@@ -23,7 +23,7 @@ func (g *generator) eventSource(e *catalogue.Event) source {
 	}
 	s.declarations = append(s.declarations, eventStruct(e), eventType(e), key, isEvent(e))
 	s.declarations = append(s.declarations, validation...)
-	s.declarations = append(s.declarations, enqueueEvent(e), queueEvent(e))
+	s.declarations = append(s.declarations, g.enqueueEvent(e), g.queueEvent(e))
 	return s
 }
 
@@ -45,7 +45,8 @@ func eventStruct(e *catalogue.Event) jen.Code {
 		Add(structType(e.GoName, e.Fields, key))
 }
 
-// eventDoc returns what is said of an event, and of its order; both in one paragraph where there is one.
+// eventDoc returns what is said of an event, and of its order; both in one paragraph where there is
+// one.
 func eventDoc(e *catalogue.Event) []string {
 	doc := sentence(e.Doc)
 	if len(e.Key) == 0 {
@@ -120,24 +121,24 @@ func isEvent(e *catalogue.Event) jen.Code {
 }
 
 // enqueueErrors is what every function that enqueues by itself says of its errors.
-const enqueueErrors = "An *outbox.EventError says that e is invalid, and leaves tx usable; after any other " +
-	"error, tx must be rolled back."
+const enqueueErrors = "An *outbox.EventError says that e is invalid, and leaves tx usable; " +
+	"after any other error, tx must be rolled back."
 
 // enqueueEvent makes:
 //
-//	// EnqueueOrderPlacedV1 records e in the outbox as part of tx: it is published if and only if tx commits. …
+//	// EnqueueOrderPlacedV1 records e in the outbox as part of tx: …
 //	func (s *Store) EnqueueOrderPlacedV1(
 //		ctx context.Context, tx pgx.Tx, e OrderPlacedV1, opts ...outbox.EnqueueOption,
 //	) (outbox.ID, error) {
 //		return s.EnqueueVersions(ctx, tx, []Event{e}, opts...)
 //	}
-func enqueueEvent(e *catalogue.Event) jen.Code {
+func (g *generator) enqueueEvent(e *catalogue.Event) jen.Code {
 	name := "Enqueue" + e.GoName
-	doc := name + " records e in the outbox as part of tx: it is published if and only if tx commits. " +
-		enqueueErrors
+	doc := name + " records e in the outbox as part of tx: it is published if and only if tx " +
+		"commits. " + enqueueErrors
 	return deprecatedComment(e.Deprecated, doc).Line().
 		Func().Add(storeReceiver()).Id(name).
-		Add(longParams(ctxParam(), txParam(), jen.Id("e").Id(e.GoName), optionsParam())).
+		Add(longParams(ctxParam(), g.txParam(), jen.Id("e").Id(e.GoName), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
 		Block(jen.Return(jen.Id("s").Dot("EnqueueVersions").
 			Call(jen.Id("ctx"), jen.Id("tx"), justE(), jen.Id("opts").Op("..."))))
@@ -151,14 +152,15 @@ func enqueueEvent(e *catalogue.Event) jen.Code {
 //	) (outbox.ID, error) {
 //		return s.QueueVersions(ctx, batch, []Event{e}, opts...)
 //	}
-func queueEvent(e *catalogue.Event) jen.Code {
+func (g *generator) queueEvent(e *catalogue.Event) jen.Code {
 	name := "Queue" + e.GoName
-	doc := name + " adds to batch what Enqueue" + e.GoName + " does. A batch is no transaction: send it by " +
-		"tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of its own, and e commits " +
-		"with the batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was."
+	doc := name + " adds to batch what Enqueue" + e.GoName + " does. A batch is no transaction: " +
+		"send it by tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of " +
+		"its own, and e commits with the batch's other statements alone. Every error is an " +
+		"*outbox.EventError, and leaves batch as it was."
 	return deprecatedComment(e.Deprecated, doc).Line().
 		Func().Add(storeReceiver()).Id(name).
-		Add(longParams(ctxParam(), batchParam(), jen.Id("e").Id(e.GoName), optionsParam())).
+		Add(longParams(ctxParam(), g.batchParam(), jen.Id("e").Id(e.GoName), optionsParam())).
 		Add(results(outbox("ID"), jen.Error())).
 		Block(jen.Return(jen.Id("s").Dot("QueueVersions").
 			Call(jen.Id("ctx"), jen.Id("batch"), justE(), jen.Id("opts").Op("..."))))
@@ -182,4 +184,6 @@ func optionsParam() *jen.Statement { return jen.Id("opts").Op("...").Add(outbox(
 // batchParam makes the parameter:
 //
 //	batch *pgx.Batch
-func batchParam() *jen.Statement { return jen.Id("batch").Op("*").Add(pgx("Batch")) }
+func (g *generator) batchParam() *jen.Statement {
+	return jen.Id("batch").Add(driverType(g.dialect.Batch))
+}

@@ -145,6 +145,26 @@ func checkImports(t *testing.T, name string, content []byte) {
 
 func isStandard(path string) bool { return !strings.Contains(path, ".") }
 
+// A module's path may lack a point, such as that of a service which nobody imports.
+func TestAModuleWithoutAHostIsNotOfTheStandardLibrary(t *testing.T) {
+	t.Parallel()
+	files, err := golang.Emit(cases(t)["orders"], "shop/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, f := range files {
+		_, after, imported := strings.Cut(string(f.Content), "\"shop/events/outboxdb\"")
+		found = found || imported
+		if block, _, _ := strings.Cut(after, "\n)"); strings.Contains(block, "\n\n") {
+			t.Errorf("%s: shop/events/outboxdb stands among the standard library's packages", f.Path)
+		}
+	}
+	if !found {
+		t.Error("no file imports shop/events/outboxdb")
+	}
+}
+
 func TestAnOrdinaryEventIsShort(t *testing.T) {
 	t.Parallel()
 	for _, f := range emit(t, "orders", cases(t)["orders"]) {

@@ -12,8 +12,8 @@ import (
 	"github.com/outboxgen/outboxgen/templates"
 )
 
-// engineFiles returns what is the same for every catalogue of a database engine but for a few words. Each
-// file NAME.gen.go is made of the engine's template NAME.go.tmpl.
+// engineFiles returns what is the same for every catalogue of a database engine but for a few
+// words. Each file NAME.gen.go is made of the engine's template NAME.go.tmpl.
 func (g *generator) engineFiles() ([]File, error) {
 	all, err := template.New("").Option("missingkey=error").
 		ParseFS(templates.FS, g.catalogue.Database.Engine+"/*.go.tmpl")

@@ -31,8 +31,12 @@ var imports = []struct {
 }{
 	{"runtime/payload", []string{"github.com/google/uuid"}},
 	{"runtime/backoff", nil},
+	{"runtime/outbox/storage/", []string{root + "/runtime/outbox/storage"}},
+	{"runtime/outbox/storage", []string{"github.com/google/uuid"}},
+	{"runtime/outbox/internal/ledger", []string{root + "/runtime/backoff",
+		root + "/runtime/outbox/storage"}},
 	{"runtime/outbox", []string{"github.com/google/uuid", root + "/runtime/payload",
-		root + "/runtime/backoff"}},
+		root + "/runtime/backoff", root + "/runtime/outbox/"}},
 	{"runtime/inbox", []string{"github.com/google/uuid", root + "/runtime/payload", root + "/runtime/outbox"}},
 	{"runtime/cloudevents", []string{"github.com/google/uuid", root + "/runtime/outbox"}},
 	{"runtime/subscribe", []string{root + "/runtime/backoff", root + "/runtime/cloudevents",

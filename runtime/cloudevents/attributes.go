@@ -1,9 +1,10 @@
-// Package cloudevents maps events to CloudEvents 1.0 and back: the attributes of an [outbox.Message]
-// to those of the specification, and these either to the headers of a message (binary content mode,
-// [Binding]) or to one JSON object (structured content mode, [EncodeJSON]).
+// Package cloudevents maps events to CloudEvents 1.0 and back: the attributes of an
+// [outbox.Message] to those of the specification, and these either to the headers of a message
+// (binary content mode, [Binding]) or to one JSON object (structured content mode, [EncodeJSON]).
 //
-// The numbers in comments are sections of the CloudEvents specification 1.0.2, or of the
-// specification that is named there.
+// What is cited is the CloudEvents specification 1.0, by the headings of its sections, its JSON
+// Event Format 1.0.2, and its protocol bindings for NATS (1.0.3, the first that has a binary mode),
+// Kafka and HTTP (1.0.2), by numbers.
 package cloudevents
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// specVersion is the value of the attribute specversion (3.1.3).
+// specVersion is the value of the attribute specversion ("REQUIRED Attributes").
 const specVersion = "1.0"
 
 // ErrForeign says that a message was not published by an outbox: it is no CloudEvent 1.0, or its
@@ -47,11 +48,12 @@ type attribute struct {
 
 const contentType = "datacontenttype"
 
-// attributes are those of the specification (3.1), partitionkey of its Partitioning extension, and
-// causationid, an extension of our own: the id of the event whose handler enqueued this one.
+// attributes are those of the specification ("Context Attributes"), partitionkey of its
+// Partitioning extension, and causationid, an extension of our own: the id of the event whose
+// handler enqueued this one.
 //
-// The specification wants every event to have a source (3.1.2). One without it is accepted all the
-// same: a consumer needs only the id.
+// The specification requires a source of every event. One without it is accepted all the same: a
+// consumer needs only the id.
 var attributes = []attribute{
 	{
 		"id", func(m *outbox.Message) string { return m.ID.String() },
@@ -113,7 +115,8 @@ func write(m *outbox.Message, set func(name, value string)) {
 const maxTypeBytes = 255
 
 // read makes an event of its attributes, by name. Attributes that an outbox does not know are left
-// out (4: a receiver may discard extensions).
+// out, as the specification recommends for what a consumer does not support ("Notational
+// Conventions").
 func read(values map[string]string) (*outbox.Message, error) {
 	typeName := values["type"]
 	eventType, version, err := storage.ParseTypeName(typeName)

@@ -25,7 +25,7 @@ type Binding struct {
 	ContentType string
 	// PercentEncoded is for protocols whose headers hold printable ASCII only: whatever else is in
 	// the value of an attribute is percent-encoded, as are space, double quote and percent sign
-	// (HTTP, 3.1.3.2).
+	// (NATS and HTTP, 3.1.3.2).
 	PercentEncoded bool
 	// Reserved begins the names of headers which tell the broker what to do, such as "nats-". An
 	// event may not have them, and those of a message are left out of the event. "" for none.
@@ -117,7 +117,7 @@ func (b Binding) decoded(value string) string {
 	if !b.PercentEncoded {
 		return value
 	}
-	// Older versions of the HTTP binding allowed quoted strings.
+	// Older versions of the bindings wrote quoted strings, which have to be accepted.
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(value[1 : len(value)-1])
 	}
@@ -128,7 +128,7 @@ func (b Binding) decoded(value string) string {
 	return text
 }
 
-// percentEncode encodes what HTTP, 3.1.3.2 names.
+// percentEncode encodes what the bindings for NATS and HTTP name in 3.1.3.2.
 func percentEncode(s string) string {
 	plain := func(c byte) bool { return ' ' < c && c <= '~' && c != '"' && c != '%' }
 	i := 0

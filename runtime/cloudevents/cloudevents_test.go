@@ -283,14 +283,15 @@ func anyMessage(t *rapid.T) *outbox.Message {
 		return id
 	}
 	return &outbox.Message{
-		ID:          id("id"),
-		Type:        rapid.StringMatching(`[a-zäöü][a-z0-9._äöü-]{0,40}`).Draw(t, "type"),
-		Version:     rapid.Int32Min(1).Draw(t, "version"),
-		Source:      text.Draw(t, "source"),
-		Topic:       text.Draw(t, "topic"),
-		Key:         text.Draw(t, "key"),
-		Payload:     rapid.SliceOf(rapid.Byte()).Draw(t, "payload"),
-		ContentType: rapid.SampledFrom([]string{"", "application/json", "a/b; c=d"}).Draw(t, "content type"),
+		ID:      id("id"),
+		Type:    rapid.StringMatching(`[a-zäöü][a-z0-9._äöü-]{0,40}`).Draw(t, "type"),
+		Version: rapid.Int32Min(1).Draw(t, "version"),
+		Source:  text.Draw(t, "source"),
+		Topic:   text.Draw(t, "topic"),
+		Key:     text.Draw(t, "key"),
+		Payload: rapid.SliceOf(rapid.Byte()).Draw(t, "payload"),
+		ContentType: rapid.SampledFrom([]string{"", "application/json", "a/b; c=d"}).
+			Draw(t, "content type"),
 		CausationID: id("causation"),
 		CreatedAt:   time.Unix(rapid.Int64Range(0, 250_000_000_000).Draw(t, "time"), 5000),
 		Headers: rapid.MapOfN(rapid.StringMatching(`x[a-z-]{0,9}`),

@@ -41,7 +41,8 @@ func DecodeJSON(topic string, body []byte) (*outbox.Message, error) {
 	}
 	values := map[string]string{}
 	for name, raw := range object {
-		// A member that is null is absent (2.2). One that is no string is not an attribute of ours.
+		// A member that is null is absent (JSON Event Format, 2.2). One that is no string is not an
+		// attribute of ours.
 		var text *string
 		if json.Unmarshal(raw, &text) == nil && text != nil {
 			values[name] = *text
@@ -56,7 +57,7 @@ func DecodeJSON(topic string, body []byte) (*outbox.Message, error) {
 	return m, err
 }
 
-// data returns the payload (3.1.2).
+// data returns the payload (JSON Event Format, 3.1.2).
 func data(object map[string]json.RawMessage, contentType string) ([]byte, error) {
 	if raw, found := object["data_base64"]; found {
 		var payload []byte
@@ -76,7 +77,8 @@ func data(object map[string]json.RawMessage, contentType string) ([]byte, error)
 	return []byte(text), nil
 }
 
-// isJSON reports whether a content type declares JSON. Without one the payload is JSON (3.1.1).
+// isJSON reports whether a content type declares JSON. Without one the payload counts as JSON (JSON
+// Event Format, 3.1.1).
 func isJSON(contentType string) bool {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	return contentType == "" || err == nil &&

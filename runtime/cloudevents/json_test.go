@@ -85,7 +85,8 @@ func TestWhatIsWrongWithAJSONEvent(t *testing.T) {
 		}
 	}
 	for _, body := range []string{"", "secret", "[]", "7", `"x"`, "null", "{}", `{"type":7}`} {
-		if _, err := cloudevents.DecodeJSON("t", []byte(body)); !errors.Is(err, cloudevents.ErrForeign) {
+		_, err := cloudevents.DecodeJSON("t", []byte(body))
+		if !errors.Is(err, cloudevents.ErrForeign) {
 			t.Errorf("%s: got %v, want ErrForeign", body, err)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// ErrInFlight says that another delivery of the event is being handled: the broker is to deliver this one again, shortly.
+// ErrInFlight says that another delivery of the event is being handled: the broker is to deliver
+// this one again, shortly.
 var ErrInFlight = errors.New("another delivery of the event is being handled")
 
 // ErrUnknownVersion says that the consumer handles other versions of the event: the broker is to
@@ -20,8 +21,8 @@ var ErrUnknownVersion = errors.New("the consumer handles no such version of the 
 // committed together, so the event counts as not handled.
 var ErrTxEnded = errors.New("inbox: the handler ended its transaction by itself")
 
-// HandlerError says which consumer failed on which event. It adds nothing of the payload to the text of Err, which is the
-// handler's own affair.
+// HandlerError says which consumer failed on which event. It adds nothing of the payload to the
+// text of Err, which is the handler's own affair.
 type HandlerError struct {
 	Consumer string
 	Type     string // such as order.placed@1
@@ -36,8 +37,8 @@ func (e *HandlerError) Error() string {
 // Unwrap returns what went wrong.
 func (e *HandlerError) Unwrap() error { return e.Err }
 
-// PanicError is a panic of a handler. Its text names the type of Value only, for Value may hold personal data; a panic of Go's own
-// runtime is named in full.
+// PanicError is a panic of a handler. Its text names the type of Value only, for Value may hold
+// personal data; a panic of Go's own runtime is named in full.
 type PanicError struct {
 	Value any
 	Stack string // as debug.Stack returns it

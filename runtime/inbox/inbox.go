@@ -10,9 +10,9 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Handler is what subscribers hand messages to. If Handle returns nil, the message may be acknowledged;
-// otherwise the broker has to deliver it again. It may be called concurrently. *Inbox implements it; one
-// of your own around it can count deliveries.
+// Handler is what subscribers hand messages to. If Handle returns nil, the message may be
+// acknowledged; otherwise the broker has to deliver it again. It may be called concurrently. *Inbox
+// implements it; one of your own around it can count deliveries.
 type Handler interface {
 	Handle(ctx context.Context, m *outbox.Message) (Outcome, error)
 }
@@ -55,9 +55,9 @@ type Inbox[Tx any] struct {
 	names    map[string]bool // of the events that it handles in some version
 }
 
-// New returns the inbox of a consumer. Its routes are found by the type that a message carries, such as
-// order.placed@1; New keeps the map. It panics if the consumer has no name or an argument is nil, which
-// generated code excludes.
+// New returns the inbox of a consumer. Its routes are found by the type that a message carries,
+// such as order.placed@1; New keeps the map. It panics if the consumer has no name or an argument
+// is nil, which generated code excludes.
 func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) *Inbox[Tx] {
 	if consumer == "" || store == nil || routes == nil {
 		panic(fmt.Sprintf("inbox: New(%q): consumer, store and routes are required", consumer))
@@ -70,18 +70,18 @@ func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) 
 	return &Inbox[Tx]{consumer: consumer, store: store, routes: routes, names: names}
 }
 
-// Handle applies m in a transaction of its own, at most once per event and consumer. It rings the store's
-// doorbell after the commit, so that the relay finds what the route enqueued. The context that a route
-// gets has the message's traceparent (outbox.Traceparent).
+// Handle applies m in a transaction of its own, at most once per event and consumer. It rings the
+// store's doorbell after the commit, so that the relay finds what the route enqueued. The context
+// that a route gets has the message's traceparent (outbox.Traceparent).
 //
 // Two versions of one event may share an id: they tell one fact, which is applied once, in the
 // version that comes first. A version that the consumer does not know is a duplicate if another one
 // has been applied, and otherwise an error, never Ignored: a process of another release may know
 // it.
 //
-// Every error is a *HandlerError, and the message has to be delivered again. Nothing has been changed
-// then, unless only the answer to the commit was lost: a redelivery is a duplicate in that case. Of what
-// it wraps, errors.Is and errors.As find
+// Every error is a *HandlerError, and the message has to be delivered again. Nothing has been
+// changed then, unless only the answer to the commit was lost: a redelivery is a duplicate in that
+// case. Of what it wraps, errors.Is and errors.As find
 //
 //   - ErrInFlight: another delivery of the event is being handled at this moment;
 //   - ErrUnknownVersion: the consumer handles other versions of the event;
@@ -119,7 +119,8 @@ func (i *Inbox[Tx]) Handle(ctx context.Context, m *outbox.Message) (Outcome, err
 	}
 }
 
-// recall returns ClaimDuplicate if another version of m was applied, and otherwise ErrUnknownVersion.
+// recall returns ClaimDuplicate if another version of m was applied, and otherwise
+// ErrUnknownVersion.
 func (i *Inbox[Tx]) recall(ctx context.Context, m *outbox.Message) (Claim, error) {
 	r, err := i.store.Handled(ctx, HandledParams{Consumer: i.consumer, Event: m.ID})
 	if err == nil && !r.Handled {
@@ -157,7 +158,8 @@ func (i *Inbox[Tx]) apply(
 	return claim, due, err
 }
 
-// call makes an error of a panic, so that the transaction is rolled back and the subscriber lives on.
+// call makes an error of a panic, so that the transaction is rolled back and the subscriber lives
+// on.
 func call[Tx any](ctx context.Context, tx Tx, route Route[Tx], m *outbox.Message) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

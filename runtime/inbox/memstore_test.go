@@ -15,7 +15,8 @@ type claimKey struct {
 	event    outbox.ID
 }
 
-// memStore is an inbox.Store in memory, beside it the effects of handlers, which commit and roll back with it.
+// memStore is an inbox.Store in memory, beside it the effects of handlers, which commit and roll
+// back with it.
 type memStore struct {
 	inbox.BaseStore[*memTx]
 	bell      storage.Doorbell

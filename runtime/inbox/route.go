@@ -7,12 +7,13 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/payload"
 )
 
-// Route handles the messages of one event type inside tx: it decodes the payload and calls the consumer.
+// Route handles the messages of one event type inside tx: it decodes the payload and calls the
+// consumer.
 type Route[Tx any] func(ctx context.Context, tx Tx, m *outbox.Message) error
 
-// RouteTo returns a route that decodes the payload as an E, a generated payload struct, and hands it to
-// handle. An event that handle enqueues has to carry outbox.WithCausation(m.ID), so that a duplicate of m
-// makes it due.
+// RouteTo returns a route that decodes the payload as an E, a generated payload struct, and hands
+// it to handle. An event that handle enqueues has to carry outbox.WithCausation(m.ID), so that a
+// duplicate of m makes it due.
 func RouteTo[Tx, E any](
 	handle func(ctx context.Context, tx Tx, m *outbox.Message, e E) error,
 ) Route[Tx] {

@@ -1,8 +1,9 @@
 // Package inbox applies the events that a broker delivers, each one once.
 //
-// A broker delivers at least once. An Inbox makes of that effects at most once: a consumer's effect inside the handler's
-// transaction happens once per event and consumer. What a handler does outside of that transaction can repeat. A duplicate
-// repairs: it skips the handler, and makes sure that what the first attempt enqueued is on its way.
+// A broker delivers at least once. An Inbox makes of that effects at most once: a consumer's effect
+// inside the handler's transaction happens once per event and consumer. What a handler does outside
+// of that transaction can repeat. A duplicate repairs: it skips the handler, and makes sure that
+// what the first attempt enqueued is on its way.
 package inbox
 
 import (
@@ -12,40 +13,40 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// Store is the inbox in a database, Tx its type of transaction. Generated code implements it. All methods
-// may be called concurrently. Parameters and results may gain fields, and Store may gain methods, in any
-// version: every implementation embeds BaseStore, which has defaults for them.
+// Store is the inbox in a database, Tx its type of transaction. Generated code implements it. All
+// methods may be called concurrently. Parameters and results may gain fields, and Store may gain
+// methods, in any version: every implementation embeds BaseStore, which has defaults for them.
 type Store[Tx any] interface {
-	// InTx calls p.Run in a READ COMMITTED transaction of its own. If Run returns nil, InTx commits and
-	// returns the error of that. Otherwise, and when Run panics, it rolls back and returns Run's error
-	// as it is, or wrapped.
+	// InTx calls p.Run in a READ COMMITTED transaction of its own. If Run returns nil, InTx commits
+	// and returns the error of that. Otherwise, and when Run panics, it rolls back and returns
+	// Run's error as it is, or wrapped.
 	InTx(ctx context.Context, p InTxParams[Tx]) (InTxResult, error)
-	// Claim tries to get the lock of (consumer, event) until tx ends, without waiting for it, and records
-	// the event as handled.
+	// Claim tries to get the lock of (consumer, event) until tx ends, without waiting for it, and
+	// records the event as handled.
 	Claim(ctx context.Context, tx Tx, p ClaimParams) (ClaimResult, error)
 	// Redispatch makes due at once those pending events that the given event caused.
 	Redispatch(ctx context.Context, tx Tx, p RedispatchParams) (RedispatchResult, error)
-	// Handled reports whether a transaction that handled the event has committed, without claiming the
-	// event. An Inbox asks for events in a version that it does not know: if it has applied another
-	// version, this one is a duplicate.
+	// Handled reports whether a transaction that handled the event has committed, without claiming
+	// the event. An Inbox asks for events in a version that it does not know: if it has applied
+	// another version, this one is a duplicate.
 	Handled(ctx context.Context, p HandledParams) (HandledResult, error)
-	// Doorbell is rung after commits that concern the relay. If one value is both an inbox.Store and an
-	// outbox.Store, it is the doorbell of both.
+	// Doorbell is rung after commits that concern the relay. If one value is both an inbox.Store
+	// and a storage.Store, it is the doorbell of both.
 	Doorbell() *storage.Doorbell
 
 	mustEmbedBaseStore()
 }
 
-// BaseStore is embedded by every Store. It has defaults for the methods that Store gains after version 1,
-// and for those that a store can do without.
+// BaseStore is embedded by every Store. It has defaults for the methods that Store gains after
+// version 1, and for those that a store can do without.
 type BaseStore[Tx any] struct{}
 
 var _ interface{ mustEmbedBaseStore() } = BaseStore[any]{}
 
 func (BaseStore[Tx]) mustEmbedBaseStore() {}
 
-// Handled is for a store that cannot tell: an event in a version that the consumer does not know then
-// waits for a process that knows the version.
+// Handled is for a store that cannot tell: an event in a version that the consumer does not know
+// then waits for a process that knows the version.
 func (BaseStore[Tx]) Handled(context.Context, HandledParams) (HandledResult, error) {
 	return HandledResult{}, nil
 }

@@ -10,19 +10,19 @@ import (
 
 // Config says how a relay works. The zero value of every field stands for its default.
 type Config struct {
-	// Lease is how long the relay counts as alive after a heartbeat; it sends one every third of that.
-	// When a relay is killed, its shards wait for the rest of its lease. Defaults to 30 s; at least
-	// 100 ms.
+	// Lease is how long the relay counts as alive after a heartbeat; it sends one every third of
+	// that. When a relay is killed, its shards wait for the rest of its lease. Defaults to 30 s; at
+	// least 100 ms.
 	Lease time.Duration
-	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or to a
-	// third of Lease if that is less.
+	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or
+	// to a third of Lease if that is less.
 	PublishTimeout time.Duration
 	// Concurrency is how many calls of the Publisher may be under way at once. Those of a topic that
 	// does not answer for much longer than usual do not count, so that others do not wait for it.
 	// Defaults to 64, or to 4 if it is a BatchPublisher.
 	Concurrency int
-	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults to
-	// 4,096; at least 64.
+	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults
+	// to 4,096; at least 64.
 	MaxInFlight int
 	// MaxInFlightBytes bounds the payloads of those. One event of each shard is read even if it is
 	// larger. Defaults to 16 MiB.
@@ -35,17 +35,17 @@ type Config struct {
 	// Unlimited an event is tried until it is published, and the broker's refusals make no dead
 	// letters except those marked as Permanent.
 	MaxAttempts int
-	// MinRetryDelay and MaxRetryDelay bound the delay before the next attempt at an event that the broker
-	// refused. It is random, below a bound that is MinRetryDelay at first and doubles with each attempt
-	// until it is MaxRetryDelay. They default to 1 s and 15 min.
+	// MinRetryDelay and MaxRetryDelay bound the delay before the next attempt at an event that the
+	// broker refused. It is random, below a bound that is MinRetryDelay at first and doubles with
+	// each attempt until it is MaxRetryDelay. They default to 1 s and 15 min.
 	MinRetryDelay, MaxRetryDelay time.Duration
-	// DrainTimeout is how long Run waits, once its context has ended, for publishes under way and for
-	// recording what came of them. Then it cancels them, and what may have been published unrecorded is
-	// published again. Defaults to PublishTimeout and, in addition, the greater of PublishTimeout and a
-	// third of Lease.
+	// DrainTimeout is how long Run waits, once its context has ended, for publishes under way and
+	// for recording what came of them. Then it cancels them, and what may have been published
+	// unrecorded is published again. Defaults to PublishTimeout and, in addition, the greater of
+	// PublishTimeout and a third of Lease.
 	DrainTimeout time.Duration
-	// Logger receives what an operator should know: dead letters, lost leases, an unreachable broker or
-	// database. Nothing of a payload or a key. Defaults to slog.Default().
+	// Logger receives what an operator should know: dead letters, lost leases, an unreachable
+	// broker or database. Nothing of a payload or a key. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 

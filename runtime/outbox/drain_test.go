@@ -19,7 +19,8 @@ func (s stuck) Publish(ctx context.Context, _ *outbox.Message) error {
 	return ctx.Err()
 }
 
-// TestRunWaitsNoLongerThanTheDrainTimeout has a publish under way that could take a quarter of an hour.
+// TestRunWaitsNoLongerThanTheDrainTimeout has a publish under way that could take a quarter of an
+// hour.
 func TestRunWaitsNoLongerThanTheDrainTimeout(t *testing.T) {
 	t.Parallel()
 	store := outboxtest.NewMemStore(1)

@@ -23,8 +23,8 @@ const (
 // ContentType is that of every payload which Encode makes.
 const ContentType = "application/json"
 
-// CopyThreshold is the number of rows from which on generated code copies them to the database instead
-// of inserting each.
+// CopyThreshold is the number of rows from which on generated code copies them to the database
+// instead of inserting each.
 const CopyThreshold = 16
 
 // Row is an event ready to be inserted.
@@ -74,8 +74,9 @@ func WithHeader(name, value string) EnqueueOption {
 }
 
 // EventError says that an event cannot be enqueued as it is. Nothing was sent to the database, so
-// the caller's transaction remains usable. Its text names event types, fields and headers, never a
-// value.
+// the caller's transaction remains usable. Every other error of an enqueue function comes from the
+// database, and the transaction has to be rolled back. Its text names event types, fields and
+// headers, never a value.
 type EventError struct {
 	Type string // such as order.placed@1; "" for what does not concern one event
 	Err  error

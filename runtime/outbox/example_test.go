@@ -23,8 +23,8 @@ func (LampSwitched) EventType() outbox.EventType {
 
 func (e LampSwitched) EventKey() string { return e.Room }
 
-// A transaction enqueues events, and a relay publishes them once it has committed. The store in memory
-// stands for a database: in a service, the store and its enqueue functions are generated.
+// A transaction enqueues events, and a relay publishes them once it has committed. The store in
+// memory stands for a database: in a service, the store and its enqueue functions are generated.
 func Example() {
 	ctx := context.Background()
 	store := outboxtest.NewMemStore(16)

@@ -70,7 +70,8 @@ func Permanent(err error) error {
 	return &marked{err: err, mark: ErrPermanent}
 }
 
-// Unreachable marks err as the broker's trouble: it wraps err and ErrUnreachable. Unreachable(nil) is nil.
+// Unreachable marks err as the broker's trouble: it wraps err and ErrUnreachable. Unreachable(nil)
+// is nil.
 func Unreachable(err error) error {
 	if err == nil {
 		return nil

@@ -49,7 +49,8 @@ func (c Config) validate() error {
 	refuse(c.Concurrency < 0, "Concurrency is %d, at least 1 is needed", c.Concurrency)
 	refuse(c.MinRetryDelay < 0, "MinRetryDelay is %v, which is negative", c.MinRetryDelay)
 	refuse(c.MaxRetryDelay < c.MinRetryDelay,
-		"MaxRetryDelay is %v, which is below a MinRetryDelay of %v", c.MaxRetryDelay, c.MinRetryDelay)
+		"MaxRetryDelay is %v, which is below a MinRetryDelay of %v",
+		c.MaxRetryDelay, c.MinRetryDelay)
 	refuse(c.HandleTimeout < 0, "HandleTimeout is %v, which is negative", c.HandleTimeout)
 	refuse(c.DrainTimeout < 0, "DrainTimeout is %v, which is negative", c.DrainTimeout)
 	return errors.Join(errs...)

@@ -46,10 +46,10 @@ var (
 type Delivery struct {
 	// Message is the event, or nil if Err is set.
 	Message *outbox.Message
-	// Err says why the message cannot be read. If it wraps cloudevents.ErrForeign, the message is no
-	// event of an outbox and is rejected. After any other error it comes again after the greatest
-	// delay: a newer release of its publisher may have written it, and one of this program may be
-	// able to read it. The text must not contain the payload, the key or values of headers.
+	// Err says why the message cannot be read. If it wraps cloudevents.ErrForeign, the message is
+	// no event of an outbox and is rejected. After any other error it comes again after the
+	// greatest delay: a newer release of its publisher may have written it, and one of this program
+	// may be able to read it. The text must not contain the payload, the key or values of headers.
 	Err error
 	// Topic is where the message was published.
 	Topic string
@@ -66,8 +66,8 @@ type Delivery struct {
 // called, once. Extend may be called again and again, from another goroutine, and even after one of
 // the others; it does nothing then.
 //
-// An error means that the broker may not have been told. It is logged, and nothing else is done: the
-// broker is expected to deliver the message again.
+// An error means that the broker may not have been told. It is logged, and nothing else is done:
+// the broker is expected to deliver the message again.
 type Receipt interface {
 	// Ack says that the message is handled. It never has to come again.
 	Ack(ctx context.Context) error

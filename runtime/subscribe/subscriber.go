@@ -21,12 +21,12 @@ import (
 // back for a process of another release that does, with a delay below 15 s. That is logged once for
 // each type. Without such a process the event stays with the broker: run one.
 //
-// Events of one key are handled one after the other, in the order of Delivery.Sequence. While one of
-// them is handed back, for whatever reason, its successors wait in memory. They stop waiting once
-// the event is overdue by AckWait although the broker answers: another member may have it. Another
-// version of the same event does not wait, since it may be the one that the consumer knows. All this
-// holds within one Subscriber: a broker that shares out the messages of one key among several
-// members does so without regard to keys.
+// Events of one key are handled one after the other, in the order of Delivery.Sequence. While one
+// of them is handed back, for whatever reason, its successors wait in memory. They stop waiting
+// once the event is overdue by AckWait although the broker answers: another member may have it.
+// Another version of the same event does not wait, since it may be the one that the consumer knows.
+// All this holds within one Subscriber: a broker that shares out the messages of one key among
+// several members does so without regard to keys.
 //
 // What it holds, it extends three times per AckWait, so that a handler may take longer than that.
 type Subscriber struct {
@@ -38,8 +38,8 @@ type Subscriber struct {
 	ignoredTypes, unknownTypes onceEach // that were logged
 }
 
-// New returns a subscriber that does nothing before Run. It refuses a configuration that contradicts
-// itself.
+// New returns a subscriber that does nothing before Run. It refuses a configuration that
+// contradicts itself.
 func New(source Source, handler inbox.Handler, config Config) (*Subscriber, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {

@@ -32,6 +32,7 @@ type Outbox struct {
 	AvailableAt pgtype.Timestamptz
 	LastError   pgtype.Text
 	CreatedAt   time.Time
+	Replays     pgtype.Int4
 }
 
 type OutboxDead struct {
@@ -50,6 +51,7 @@ type OutboxDead struct {
 	LastError   string
 	CreatedAt   time.Time
 	DiedAt      time.Time
+	Replays     pgtype.Int4
 }
 
 type OutboxMetum struct {

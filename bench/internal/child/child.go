@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/outboxgen/outboxgen/bench/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
@@ -30,7 +31,7 @@ const sayInterval = 5 * time.Millisecond
 // job is what a child has to know.
 type job struct {
 	URL    string // of the database
-	Record string // the file for the seqs of what it publishes
+	Record string // the file for the ids of what it publishes
 	Config outbox.Config
 }
 
@@ -48,10 +49,10 @@ type Progress struct {
 
 // Report is what a child came to.
 type Report struct {
-	Peak      int64   // bytes of resident memory at most; 0 where the system does not say
-	Heap      int64   // bytes that Go's heap had from the system
-	Allocated int64   // bytes that were allocated in the course of time
-	Seqs      []int64 `json:"-"` // of what it published, each as often as it published it
+	Peak      int64       // bytes of resident memory at most; 0 where the system does not say
+	Heap      int64       // bytes that Go's heap had from the system
+	Allocated int64       // bytes that were allocated in the course of time
+	IDs       []uuid.UUID `json:"-"` // of what it published, each as often as it published it
 }
 
 // Main does the work of a child where this process is one, and does not return then. It must be called before anything else.

@@ -27,7 +27,7 @@ type Fleet struct {
 type process struct {
 	cmd      *exec.Cmd
 	lifeline io.Closer // its standard input
-	record   string    // the file with the seqs of what it published
+	record   string    // the file with the ids of what it published
 	report   *Report
 }
 
@@ -159,12 +159,12 @@ func (f *Fleet) reports() ([]Report, error) {
 		if c.report == nil {
 			return nil, fmt.Errorf("bench: relay process %d ended without a report", i)
 		}
-		seqs, err := readRecord(c.record)
+		ids, err := readRecord(c.record)
 		if err != nil {
 			return nil, err
 		}
 		reports[i] = *c.report
-		reports[i].Seqs = seqs
+		reports[i].IDs = ids
 	}
 	return reports, nil
 }

@@ -3,16 +3,17 @@ package child
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
 
+	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// record is a publisher that does nothing but write each event's seq to a file, so that it takes no memory however many there are.
+// record is a publisher that does nothing but write each event's id to a file, so that it takes no
+// memory however many there are.
 type record struct {
 	mu   sync.Mutex
 	file *os.File
@@ -31,7 +32,7 @@ func createRecord(path string) (*record, error) {
 func (r *record) Publish(_ context.Context, m *outbox.Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, err := r.out.Write(binary.LittleEndian.AppendUint64(r.out.AvailableBuffer(), uint64(m.Seq)))
+	_, err := r.out.Write(m.ID[:])
 	return err
 }
 
@@ -42,15 +43,19 @@ func (r *record) close() error {
 	return nil
 }
 
-// readRecord returns the seqs that a record has.
-func readRecord(path string) ([]int64, error) {
+// readRecord returns the ids that a record has.
+func readRecord(path string) ([]uuid.UUID, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("bench: record of publishes: %w", err)
 	}
-	seqs := make([]int64, len(data)/8)
-	if n, err := binary.Decode(data, binary.LittleEndian, seqs); err != nil || n != len(data) {
-		return nil, fmt.Errorf("bench: record of publishes: it was cut short after %d bytes", len(data))
+	ids := make([]uuid.UUID, len(data)/len(uuid.UUID{}))
+	for i := range ids {
+		data = data[copy(ids[i][:], data):]
 	}
-	return seqs, nil
+	if len(data) > 0 {
+		return nil, fmt.Errorf("bench: record of publishes: it was cut short by %d bytes",
+			len(uuid.UUID{})-len(data))
+	}
+	return ids, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -107,7 +108,7 @@ func (c Claim) publishBatch(ctx context.Context, db *lab.Database, publisher out
 	}
 	sent := make([]int64, len(batch))
 	for i := range batch {
-		if err := publisher.Publish(ctx, &batch[i]); err != nil {
+		if err := publisher.Publish(ctx, &batch[i].Message); err != nil {
 			return true, err
 		}
 		sent[i] = batch[i].Seq
@@ -121,7 +122,7 @@ func (c Claim) publishBatch(ctx context.Context, db *lab.Database, publisher out
 }
 
 // claim returns the rows that a worker is to publish, in their order; none where other workers have all that are left.
-func (c Claim) claim(ctx context.Context, db *lab.Database) ([]outbox.Message, error) {
+func (c Claim) claim(ctx context.Context, db *lab.Database) ([]storage.Item, error) {
 	// Within the text, the planner sees the limit.
 	rows, err := db.Query(ctx, fmt.Sprintf(claimBatch, c.Batch))
 	if err != nil {
@@ -129,11 +130,12 @@ func (c Claim) claim(ctx context.Context, db *lab.Database) ([]outbox.Message, e
 	}
 	batch, err := pgx.CollectRows(rows, scanEvent)
 	// RETURNING promises no order.
-	slices.SortFunc(batch, func(a, b outbox.Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(batch, func(a, b storage.Item) int { return cmp.Compare(a.Seq, b.Seq) })
 	return batch, err
 }
 
-func scanEvent(row pgx.CollectableRow) (m outbox.Message, err error) {
-	err = row.Scan(&m.Seq, &m.ID, &m.Type, &m.Version, &m.Topic, &m.Key, &m.Payload, &m.ContentType, &m.CreatedAt)
-	return m, err
+func scanEvent(row pgx.CollectableRow) (i storage.Item, err error) {
+	err = row.Scan(&i.Seq, &i.ID, &i.Type, &i.Version, &i.Topic, &i.Key, &i.Payload,
+		&i.ContentType, &i.CreatedAt)
+	return i, err
 }

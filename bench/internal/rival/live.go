@@ -11,6 +11,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/events"
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // Enqueue implements Enqueuer.
@@ -31,8 +32,9 @@ func (r Relay) Follow(ctx context.Context, db *lab.Database, ready func(), publi
 	return r.follow(ctx, store, ready, published)
 }
 
-// Elsewhere is the relay as it is in another process than the service, without the other process: it is deaf to this process's
-// enqueues, and hears only what outbox.ForwardWakeups notifies of them, as a service does that runs no relay.
+// Elsewhere is the relay as it is in another process than the service, without the other process:
+// it is deaf to this process's enqueues, and hears only what outbox.ForwardWakeups notifies of
+// them, as a service does that runs no relay.
 type Elsewhere struct{ Relay }
 
 // Name implements Follower.
@@ -40,11 +42,11 @@ func (Elsewhere) Name() string { return "outboxgen, told by NOTIFY alone" }
 
 // Follow implements Follower.
 func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
-	announcing, stop := context.WithCancel(ctx)
+	forwarding, stop := context.WithCancel(ctx)
 	var service sync.WaitGroup
 	defer service.Wait()
 	defer stop()
-	service.Go(func() { outbox.ForwardWakeups(announcing, Store(db)) })
+	service.Go(func() { outbox.ForwardWakeups(forwarding, Store(db)) })
 	unrung := &watchedStore{Store: events.NewStore(db.Pool), bell: new(storage.Doorbell)}
 	return e.follow(ctx, unrung, ready, published)
 }
@@ -76,18 +78,24 @@ func (s *watchedStore) watch(ready func()) {
 	s.reading, s.listening = sync.OnceFunc(begun), sync.OnceFunc(begun)
 }
 
-// Doorbell implements outbox.Store.
+// Doorbell implements storage.Store.
 func (s *watchedStore) Doorbell() *storage.Doorbell { return s.bell }
 
-// Read implements outbox.Store.
-func (s *watchedStore) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+// Read implements storage.Store.
+func (s *watchedStore) Read(
+	ctx context.Context, p storage.ReadParams,
+) (storage.ReadResult, error) {
 	s.reading()
-	return s.Store.Read(ctx, reads, known, maxBytes)
+	return s.Store.Read(ctx, p)
 }
 
-// Listen implements outbox.Listener.
-func (s *watchedStore) Listen(ctx context.Context, ready, ring func()) error {
-	return s.Store.Listen(ctx, func() { ready(); s.listening() }, ring)
+// Listen implements storage.Store.
+func (s *watchedStore) Listen(
+	ctx context.Context, p storage.ListenParams,
+) (storage.ListenResult, error) {
+	ready := p.Ready
+	p.Ready = func() { ready(); s.listening() }
+	return s.Store.Listen(ctx, p)
 }
 
 // publisherFunc is a publisher that does nothing but tell of which order each event is.

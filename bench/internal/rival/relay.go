@@ -15,6 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	retained "github.com/outboxgen/outboxgen/bench/retained/events"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
@@ -75,7 +76,7 @@ func (ServiceStore) Doorbell() *storage.Doorbell { return service.Doorbell() }
 func Store(db *lab.Database) ServiceStore { return ServiceStore{events.NewStore(db.Pool)} }
 
 // Store returns the generated store.
-func (r Relay) Store(db *lab.Database) outbox.Store {
+func (r Relay) Store(db *lab.Database) storage.Store {
 	if r.Retain {
 		return retained.NewStore(db.Pool)
 	}
@@ -104,7 +105,11 @@ func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) (time.Duratio
 func (r Relay) drainTo(
 	ctx context.Context, db *lab.Database, n int, s *stream,
 ) (time.Duration, error) {
-	return r.drain(ctx, db, n, outboxnats.NewPublisher(s.js))
+	publisher, err := outboxnats.NewPublisher(s.js, outboxnats.PublisherConfig{})
+	if err != nil {
+		return 0, err
+	}
+	return r.drain(ctx, db, n, publisher)
 }
 
 func (r Relay) drain(

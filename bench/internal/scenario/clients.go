@@ -16,6 +16,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/report"
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -61,7 +62,7 @@ func manyClients(ctx context.Context, l *lab.Lab, n int) ([]report.Claim, error)
 // services are what manyClients compares.
 var services = []service{
 	{name: "no event", enqueue: noEvent, beside: nobody},
-	{name: "doorbell", events: 1, enqueue: relay.Enqueue, beside: announceAndListen},
+	{name: "doorbell", events: 1, enqueue: relay.Enqueue, beside: forwardAndListen},
 	{name: "doorbell and relay", events: 1, enqueue: relay.Enqueue, beside: rival.Elsewhere{}.Follow},
 	{name: "pg_notify", events: 1, enqueue: relay.Enqueue, beside: listen, tables: notifyTrigger},
 	{name: "plain INSERT", events: 1, enqueue: rival.Bare{}.Enqueue, beside: nobody},
@@ -186,11 +187,16 @@ func nobody(ctx context.Context, _ *lab.Database, ready func(), _ func(uuid.UUID
 
 // listen is a connection that hears what is notified, as each relay has one.
 func listen(ctx context.Context, db *lab.Database, ready func(), _ func(uuid.UUID)) error {
-	return events.NewStore(db.Pool).Listen(ctx, ready, func() {})
+	_, err := events.NewStore(db.Pool).Listen(ctx,
+		storage.ListenParams{Ready: ready, Ring: func() {}})
+	return err
 }
 
-// announceAndListen is the doorbell from the service to another process, where nothing follows from it.
-func announceAndListen(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+// forwardAndListen is the doorbell from the service to another process, where nothing follows from
+// it.
+func forwardAndListen(
+	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return listen(ctx, db, ready, published) })
 	group.Go(func() error {

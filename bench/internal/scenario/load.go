@@ -14,6 +14,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -69,22 +70,24 @@ func (o *observed) now() *window {
 	return &o.windows[min(int(time.Since(o.began)/o.each), len(o.windows)-1)]
 }
 
-// Read implements outbox.Reader.
-func (o *observed) Read(ctx context.Context, reads []outbox.ShardRead, known []int64, maxBytes int) ([]outbox.Message, error) {
+// Read implements storage.Store.
+func (o *observed) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
 	began, w := time.Now(), o.now()
-	messages, err := o.Store.Read(ctx, reads, known, maxBytes)
-	if len(messages) > 0 { // the others are those of a relay that waits
+	r, err := o.Store.Read(ctx, p)
+	if len(r.Items) > 0 { // the others are those of a relay that waits
 		w.add(&w.reads, time.Since(began))
 	}
-	return messages, err
+	return r, err
 }
 
-// Published implements outbox.Settler.
-func (o *observed) Published(ctx context.Context, relay outbox.ID, owned []outbox.Ownership, published []outbox.Position) (int, error) {
+// Settle implements storage.Store.
+func (o *observed) Settle(
+	ctx context.Context, p storage.SettleParams,
+) (storage.SettleResult, error) {
 	began, w := time.Now(), o.now()
-	n, err := o.Store.Published(ctx, relay, owned, published)
+	r, err := o.Store.Settle(ctx, p)
 	w.add(&w.settles, time.Since(began))
-	return n, err
+	return r, err
 }
 
 // Publish implements outbox.Publisher.

@@ -76,8 +76,8 @@ func drainAlone(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Wor
 		return s, err
 	}
 	s.Report, s.events = reports[0], w.Events
-	if len(s.Seqs) != s.events {
-		return s, fmt.Errorf("bench: %d publishes of %d events", len(s.Seqs), s.events)
+	if len(s.IDs) != s.events {
+		return s, fmt.Errorf("bench: %d publishes of %d events", len(s.IDs), s.events)
 	}
 	slog.Info("drained", "events", s.events, "per second", int(measure.Rate(s.events, s.took)), "peak MiB", s.Peak/mebibyte)
 	return s, expectEmpty(ctx, db)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/bench/events"
 	"github.com/outboxgen/outboxgen/bench/internal/child"
@@ -16,6 +17,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/report"
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 const drainTimeout = 5 * time.Minute // of one drain, with all that prepares it
@@ -74,38 +76,42 @@ func drainTogether(ctx context.Context, l *lab.Lab, n int, orders []rival.Order)
 	if err := (rival.Relay{}).Prepare(ctx, db); err != nil {
 		return 0, 0, err
 	}
-	var seqs []int64
+	var ids []uuid.UUID
 	reports, err := child.Run(ctx, n, db.URL, sharing, func(f *child.Fleet) (err error) {
-		seqs, rate, err = commitAndDrain(ctx, db, f, orders)
+		ids, rate, err = commitAndDrain(ctx, db, f, orders)
 		return err
 	})
 	if err != nil {
 		return 0, 0, err
 	}
-	records := make([][]int64, n)
+	records := make([][]uuid.UUID, n)
 	shares := make([]string, n)
 	for i, r := range reports {
-		records[i], shares[i] = r.Seqs, report.Number(float64(len(r.Seqs)))
+		records[i], shares[i] = r.IDs, report.Number(float64(len(r.IDs)))
 	}
 	slog.Info("drained", "relay processes", n, "events", len(orders), "per second", int(rate), "shares", strings.Join(shares, " + "))
-	return rate, countStrays(seqs, records), expectEmpty(ctx, db)
+	return rate, countStrays(ids, records), expectEmpty(ctx, db)
 }
 
-// commitAndDrain waits until the relays have shared the shards out, commits orders at once, and waits until they are published. It
-// returns the events' seqs, and the rate from the commit to the empty outbox.
-func commitAndDrain(ctx context.Context, db *lab.Database, f *child.Fleet, orders []rival.Order) (seqs []int64, rate float64, err error) {
+// commitAndDrain waits until the relays have shared the shards out, commits orders at once, and
+// waits until they are published. It returns the events' ids, and the rate from the commit to the
+// empty outbox.
+func commitAndDrain(
+	ctx context.Context, db *lab.Database, f *child.Fleet, orders []rival.Order,
+) (ids []uuid.UUID, rate float64, err error) {
 	if err := f.Await(ctx, sharedOut); err != nil {
 		return nil, 0, err
 	}
-	if seqs, err = commitAtOnce(ctx, db, orders); err != nil {
+	if ids, err = commitAtOnce(ctx, db, orders); err != nil {
 		return nil, 0, err
 	}
 	began := time.Now()
-	if err := events.NewStore(db.Pool).Notify(ctx); err != nil { // as outbox.ForwardWakeups does after a commit
+	// As outbox.ForwardWakeups does after a commit.
+	if _, err := events.NewStore(db.Pool).Notify(ctx, storage.NotifyParams{}); err != nil {
 		return nil, 0, err
 	}
 	err = f.Await(ctx, settled(len(orders)))
-	return seqs, measure.Rate(len(orders), time.Since(began)), err
+	return ids, measure.Rate(len(orders), time.Since(began)), err
 }
 
 // sharedOut reports whether each relay owns as many shards as the others.
@@ -124,40 +130,44 @@ func settled(n int) func([]child.Progress) bool {
 	}
 }
 
-// commitAtOnce enqueues all orders in one transaction, has the server write its buffers, and commits. It returns the events' seqs.
-func commitAtOnce(ctx context.Context, db *lab.Database, orders []rival.Order) (seqs []int64, err error) {
+// commitAtOnce enqueues all orders in one transaction, has the server write its buffers, and
+// commits. It returns the events' ids.
+func commitAtOnce(
+	ctx context.Context, db *lab.Database, orders []rival.Order,
+) (ids []uuid.UUID, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		err := rival.InBatches(orders, func(batch []rival.Order) error { return rival.EnqueueAll(ctx, tx, batch) })
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, "SELECT seq FROM outbox")
+		rows, err := tx.Query(ctx, "SELECT id FROM outbox")
 		if err != nil {
 			return err
 		}
-		if seqs, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		if ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]); err != nil {
 			return err
 		}
 		return db.Checkpoint(ctx)
 	})
-	if err == nil && len(seqs) != len(orders) {
-		err = fmt.Errorf("bench: %d orders made %d events", len(orders), len(seqs))
+	if err == nil && len(ids) != len(orders) {
+		err = fmt.Errorf("bench: %d orders made %d events", len(orders), len(ids))
 	}
-	return seqs, err
+	return ids, err
 }
 
-// countStrays counts the events that are not in the records exactly once, and what is in the records and no event.
-func countStrays(seqs []int64, records [][]int64) (strays int) {
-	times := make(map[int64]int, len(seqs))
-	for _, seq := range seqs {
-		times[seq] = 0
+// countStrays counts the events that are not in the records exactly once, and what is in the
+// records and no event.
+func countStrays[ID comparable](events []ID, records [][]ID) (strays int) {
+	times := make(map[ID]int, len(events))
+	for _, id := range events {
+		times[id] = 0
 	}
-	for _, seq := range slices.Concat(records...) {
-		if _, known := times[seq]; !known {
+	for _, id := range slices.Concat(records...) {
+		if _, known := times[id]; !known {
 			strays++
 			continue
 		}
-		times[seq]++
+		times[id]++
 	}
 	for _, n := range times {
 		if n != 1 {

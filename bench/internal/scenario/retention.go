@@ -7,6 +7,7 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 	"github.com/outboxgen/outboxgen/bench/internal/report"
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // retention compares a drain in which published events are kept beside those of the last minutes, with the same where none have
@@ -21,7 +22,8 @@ func retention(ctx context.Context, l *lab.Lab) (report.Result, error) {
 			return report.Result{}, err
 		}
 		defer db.Drop()
-		if err := keeping.Store(db).Maintain(ctx); err != nil { // makes the partitions
+		_, err = keeping.Store(db).Maintain(ctx, storage.MaintainParams{}) // makes the partitions
+		if err != nil {
 			return report.Result{}, err
 		}
 		dbs[i] = db

@@ -10,16 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// watch tells the publishes that are under way when the connection is lost: the client itself would wait for an answer across a
-// reconnect, which never comes. They share a listener, since the client spends more on each the more there are.
+// watch ends the publishes that are under way when the connection is lost: the client itself would
+// wait across a reconnect for an answer that never comes. They share a listener, since the client
+// spends more on each listener the more there are.
 type watch struct {
 	mu      sync.Mutex
 	current *listener
-	waiting map[string]map[*listening]struct{} // the publishes under way, by subject
+	waiting map[string]map[*publish]struct{} // the publishes under way, by subject
 }
 
-// listening is a publish under way.
-type listening struct{ cancel context.CancelCauseFunc }
+// publish is one that is under way.
+type publish struct{ cancel context.CancelCauseFunc }
 
 type listener struct {
 	users int
@@ -33,7 +34,7 @@ func (w *watch) whileConnected(ctx context.Context, nc *nats.Conn, subject strin
 	connected context.Context, release func(),
 ) {
 	connected, cancel := context.WithCancelCause(ctx)
-	p := &listening{cancel}
+	p := &publish{cancel}
 	l := w.join(nc, subject, p)
 	stop := context.AfterFunc(l.lost, func() { cancel(nats.ErrDisconnected) })
 	return connected, func() {
@@ -61,7 +62,7 @@ func (w *watch) denied(err error) {
 	}
 }
 
-func (w *watch) join(nc *nats.Conn, subject string, p *listening) *listener {
+func (w *watch) join(nc *nats.Conn, subject string, p *publish) *listener {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.current == nil || w.current.lost.Err() != nil {
@@ -69,16 +70,16 @@ func (w *watch) join(nc *nats.Conn, subject string, p *listening) *listener {
 	}
 	w.current.users++
 	if w.waiting == nil {
-		w.waiting = map[string]map[*listening]struct{}{}
+		w.waiting = map[string]map[*publish]struct{}{}
 	}
 	if w.waiting[subject] == nil {
-		w.waiting[subject] = map[*listening]struct{}{}
+		w.waiting[subject] = map[*publish]struct{}{}
 	}
 	w.waiting[subject][p] = struct{}{}
 	return w.current
 }
 
-func (w *watch) leave(l *listener, subject string, p *listening) {
+func (w *watch) leave(l *listener, subject string, p *publish) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.waiting[subject], p)

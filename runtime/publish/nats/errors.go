@@ -18,19 +18,23 @@ var errClosed = fmt.Errorf("the NATS connection is closed for good, and a restar
 
 // unreachable are errors of the client that mean a broker which could not be asked.
 var unreachable = []error{
-	nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrConnectionReconnecting, nats.ErrDisconnected,
+	nats.ErrConnectionClosed, nats.ErrConnectionDraining, nats.ErrConnectionReconnecting,
+	nats.ErrDisconnected,
 	nats.ErrPermissionViolation, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
 	nats.ErrNoServers, nats.ErrTimeout, nats.ErrInvalidConnection,
 	jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
-	context.DeadlineExceeded, // of the client's own, where ctx has none
+	context.DeadlineExceeded, // of the client's own, if ctx has none
 }
 
 // permanent are those that no retry mends.
-var permanent = []error{nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrBadHeaderMsg, jetstream.ErrInvalidSubject}
+var permanent = []error{
+	nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrBadHeaderMsg, jetstream.ErrInvalidSubject,
+}
 
 const codeMessageTooLarge jetstream.ErrorCode = 10054
 
-// unavailable are those of the server's error codes (nats-server, server/errors.json) that would meet any message.
+// unavailable are those of the server's error codes (nats-server, server/errors.json) that would
+// meet any message.
 var unavailable = []jetstream.ErrorCode{
 	10002, // resource limits exceeded for account
 	10008, // JetStream system temporarily unavailable
@@ -42,11 +46,13 @@ var unavailable = []jetstream.ErrorCode{
 	10118, // stream is offline
 }
 
+// classify marks err as outbox.Publisher asks for.
 func classify(ctx context.Context, err error) error {
 	code, tooLarge := jetstream.ErrorCode(0), false
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
 		code = api.ErrorCode
-		tooLarge = code == codeMessageTooLarge || api.Description == "message too large" // the latter comes with the code of a full stream
+		// The description comes with the code of a full stream.
+		tooLarge = code == codeMessageTooLarge || api.Description == "message too large"
 	}
 	network := (*net.OpError)(nil)
 	switch {

@@ -1,5 +1,5 @@
-// Package outboxnats carries events over NATS JetStream: a publisher for the relay, and a subscriber
-// for an inbox.
+// Package outboxnats carries events over NATS JetStream: a publisher for the relay, and a
+// subscriber for an inbox.
 package outboxnats
 
 import (
@@ -50,6 +50,7 @@ func (c PublisherConfig) validate() error {
 // Publisher is safe for concurrent use.
 type Publisher struct {
 	js    jetstream.JetStream
+	async jetstream.JetStream // for batches
 	retry []jetstream.PublishOpt
 	watch watch
 }
@@ -68,7 +69,11 @@ func NewPublisher(js jetstream.JetStream, config PublisherConfig) (*Publisher, e
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	p := &Publisher{js: js, retry: []jetstream.PublishOpt{
+	async, err := asynchronous(js)
+	if err != nil {
+		return nil, fmt.Errorf("outboxnats: new publisher: %w", err)
+	}
+	p := &Publisher{js: js, async: async, retry: []jetstream.PublishOpt{
 		jetstream.WithRetryAttempts(config.MaxAttempts - 1),
 		jetstream.WithRetryWait(config.RetryDelay),
 	}}
@@ -106,7 +111,14 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 		return outbox.Unreachable(fmt.Errorf("outboxnats: publish: %w", err))
 	}
 	ack, err := p.js.PublishMsg(connected, msg, p.retry...)
-	if err := p.explain(connected, m.Topic, ack, err); err != nil {
+	return p.outcome(ctx, connected, m.Topic, ack, err)
+}
+
+// outcome returns what an answer, or its absence, means to the relay.
+func (p *Publisher) outcome(
+	ctx, connected context.Context, subject string, ack *jetstream.PubAck, err error,
+) error {
+	if err := p.explain(connected, subject, ack, err); err != nil {
 		return classify(ctx, fmt.Errorf("outboxnats: publish: %w", err))
 	}
 	return nil

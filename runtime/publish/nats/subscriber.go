@@ -19,11 +19,11 @@ import (
 // Subscriber hands the messages of a JetStream consumer to an inbox. What it promises is said at
 // subscribe.Subscriber. For JetStream this means:
 //
-// Acknowledgements are not confirmed by the server: if one is lost, the message comes again and is a
-// duplicate. A message that is no event of an outbox is terminated.
+// Acknowledgements are not confirmed by the server: if one is lost, the message comes again and is
+// a duplicate. A message that is no event of an outbox is terminated.
 //
-// What waits for an event that was handed back counts towards the consumer's MaxAckPending. Once all
-// of that waits, nothing else comes: make it larger than what failing keys pile up. Several
+// What waits for an event that was handed back counts towards the consumer's MaxAckPending. Once
+// all of that waits, nothing else comes: make it larger than what failing keys pile up. Several
 // subscribers on one consumer share out messages without regard to keys. A delivery that is lost
 // with its connection comes again after AckWait, behind its successors; only a MaxAckPending of 1
 // prevents that.
@@ -31,7 +31,8 @@ import (
 // Run ends with an error if the connection was closed, or the consumer or its stream deleted.
 type Subscriber = subscribe.Subscriber
 
-// SubscriberConfig says how a Subscriber works. The zero value of every field stands for its default.
+// SubscriberConfig says how a Subscriber works. The zero value of every field stands for its
+// default.
 type SubscriberConfig = subscribe.Config
 
 // SubscriberStats are the numbers of deliveries so far, by how they ended.
@@ -48,8 +49,8 @@ func NewSubscriber(
 		return nil, fmt.Errorf("outboxnats: consumer %s: the acknowledgement policy is %s; "+
 			"create it with AckExplicitPolicy", name, c.AckPolicy)
 	case c.MaxDeliver > 0:
-		return nil, fmt.Errorf("outboxnats: consumer %s: after %d deliveries (MaxDeliver) messages "+
-			"would be lost; create it with a MaxDeliver of -1", name, c.MaxDeliver)
+		return nil, fmt.Errorf("outboxnats: consumer %s: after %d deliveries (MaxDeliver) "+
+			"messages would be lost; create it with a MaxDeliver of -1", name, c.MaxDeliver)
 	}
 	ackWait := c.AckWait
 	for _, wait := range c.BackOff {
@@ -110,8 +111,8 @@ var closed = []error{
 	nats.ErrConnectionClosed, nats.ErrConnectionDraining, jetstream.ErrConsumerDeleted,
 }
 
-// isGone asks the broker whether the consumer is missing: only a pull that is under way is told that
-// it was deleted. Others find nobody who responds, as they do while the server starts.
+// isGone asks the broker whether the consumer is missing: only a pull that is under way is told
+// that it was deleted. Others find nobody who responds, as they do while the server starts.
 func (s *source) isGone(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pullWait)
 	defer cancel()

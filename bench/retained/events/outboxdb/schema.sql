@@ -152,6 +152,15 @@ EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
 END
 $lz4$;
 
+-- How often an operator has replayed the event. NULL: never.
+ALTER TABLE "outbox" ADD COLUMN replays integer;
+ALTER TABLE "outbox_dead" ADD COLUMN replays integer;
+
+-- For operators: the dead letters of one type.
+CREATE INDEX "outbox_dead_type" ON "outbox_dead" (type, died_at, id);
+
+UPDATE "outbox_schema" SET version = 2 WHERE feature = 'outbox';
+
 -- The consumer has applied the event.
 CREATE TABLE "inbox" (
     consumer   text        NOT NULL,

@@ -154,6 +154,15 @@ EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
 END
 $lz4$;
 
+-- How often an operator has replayed the event. NULL: never.
+ALTER TABLE "messaging"."app_outbox" ADD COLUMN replays integer;
+ALTER TABLE "messaging"."app_outbox_dead" ADD COLUMN replays integer;
+
+-- For operators: the dead letters of one type.
+CREATE INDEX "app_outbox_dead_type" ON "messaging"."app_outbox_dead" (type, died_at, id);
+
+UPDATE "messaging"."app_outbox_schema" SET version = 2 WHERE feature = 'outbox';
+
 -- The consumer has applied the event.
 CREATE TABLE "messaging"."app_inbox" (
     consumer   text        NOT NULL,

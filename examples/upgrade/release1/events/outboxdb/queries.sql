@@ -250,13 +250,15 @@ ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last
 -- Dead letters: for operators.
 SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
        d.attempts, d.created_at, d.last_error, d.died_at
-FROM "outbox_dead" d ORDER BY d.died_at, d.id LIMIT @count::integer;
+FROM "outbox_dead" d
+ORDER BY d.died_at, d.id LIMIT @count::integer;
 
 -- name: ReplayDead :many
 -- These two return rows so that they are planned as reads are: by the key, however many dead letters the server believes there are.
 WITH replayed AS (DELETE FROM "outbox_dead" d WHERE d.id = ANY ((@ids::text[])::uuid[]) RETURNING d.*)
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at)
-SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at FROM replayed ORDER BY seq
+SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at
+FROM replayed ORDER BY seq
 RETURNING id;
 
 -- name: DiscardDead :many

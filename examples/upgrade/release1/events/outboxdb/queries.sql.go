@@ -381,7 +381,8 @@ func (q *Queries) LeaveRelay(ctx context.Context, relay pgtype.UUID) error {
 const ListDead = `-- name: ListDead :many
 SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
        d.attempts, d.created_at, d.last_error, d.died_at
-FROM "outbox_dead" d ORDER BY d.died_at, d.id LIMIT $1::integer
+FROM "outbox_dead" d
+ORDER BY d.died_at, d.id LIMIT $1::integer
 `
 
 type ListDeadRow struct {
@@ -982,7 +983,8 @@ func (q *Queries) RenewRelay(ctx context.Context, arg RenewRelayParams) (int64, 
 const ReplayDead = `-- name: ReplayDead :many
 WITH replayed AS (DELETE FROM "outbox_dead" d WHERE d.id = ANY (($1::text[])::uuid[]) RETURNING d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id, d.attempts, d.last_error, d.created_at, d.died_at)
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at)
-SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at FROM replayed ORDER BY seq
+SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at
+FROM replayed ORDER BY seq
 RETURNING id
 `
 

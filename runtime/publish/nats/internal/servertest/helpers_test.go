@@ -35,19 +35,27 @@ type world struct {
 func newWorld(t testing.TB, changes ...func(*jetstream.StreamConfig)) *world {
 	t.Helper()
 	w := &world{server: natsenv.New(t)}
-	var err error
-	w.nc, err = nats.Connect(w.server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
-	check(t, err)
-	t.Cleanup(w.nc.Close)
-	w.js, err = jetstream.New(w.nc, jetstream.WithDefaultTimeout(3*time.Minute))
-	check(t, err)
+	w.nc, w.js = w.connect(t)
 	cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}
 	for _, change := range changes {
 		change(&cfg)
 	}
+	var err error
 	w.stream, err = w.js.CreateStream(t.Context(), cfg)
 	check(t, err)
 	return w
+}
+
+// connect returns another connection, which lasts until the test ends.
+func (w *world) connect(t testing.TB) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := nats.Connect(w.server.URL(),
+		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	check(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(3*time.Minute))
+	check(t, err)
+	return nc, js
 }
 
 func (w *world) consumer(t *testing.T, cfg jetstream.ConsumerConfig) jetstream.Consumer {
@@ -85,8 +93,9 @@ func unsettled(t *testing.T, c jetstream.Consumer) int {
 
 func event(key, body string) *outbox.Message {
 	return &outbox.Message{
-		ID: uuid.New(), Type: "order.placed", Version: 1, Source: "shop/orders", Topic: "orders.placed", Key: key,
-		Payload: []byte(body), ContentType: "application/json", CreatedAt: time.Now().UTC(),
+		ID: uuid.New(), Type: "order.placed", Version: 1, Source: "shop/orders",
+		Topic: "orders.placed", Key: key, Payload: []byte(body), ContentType: "application/json",
+		CreatedAt: time.Now().UTC(),
 	}
 }
 
@@ -107,21 +116,9 @@ type running struct {
 	done   chan error
 }
 
-// handlerOutcome is a handler that says what became of a delivery.
-type handlerOutcome func(m *outbox.Message) (inbox.Outcome, error)
-
-func (f handlerOutcome) Handle(_ context.Context, m *outbox.Message) (inbox.Outcome, error) {
-	return f(m)
-}
-
-// subscribe runs a subscriber until the test ends, or stop is called.
-func subscribe(t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h handlerFunc) *running {
-	t.Helper()
-	return subscribeHandler(t, c, cfg, h)
-}
-
-func subscribeHandler(
-	t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h inbox.Handler,
+// start runs a subscriber until the test ends, or stop is called.
+func start(
+	t *testing.T, c jetstream.Consumer, cfg outboxnats.SubscriberConfig, h handlerFunc,
 ) *running {
 	t.Helper()
 	if cfg.Logger == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,9 +23,10 @@ import (
 
 func TestPublisher(t *testing.T) {
 	outboxtest.TestPublisher(t, func(t *testing.T) outboxtest.PublisherHarness {
-		w := newWorld(t, func(c *jetstream.StreamConfig) { c.Subjects = []string{outboxtest.Topic} })
+		w := newWorld(t, onTopic)
 		received := make(chan outbox.Message)
-		subscribe(t, w.consumer(t, jetstream.ConsumerConfig{}), outboxnats.SubscriberConfig{DrainTimeout: 1},
+		c := w.consumer(t, jetstream.ConsumerConfig{})
+		start(t, c, outboxnats.SubscriberConfig{DrainTimeout: 1},
 			func(ctx context.Context, m *outbox.Message) error {
 				select {
 				case received <- *m:
@@ -58,12 +60,15 @@ func TestAttributesAreHeadersOfABinaryCloudEvent(t *testing.T) {
 	w := newWorld(t)
 	m := event(`a b"%ü`, `{}`)
 	m.CreatedAt = time.Date(2026, 11, 30, 12, 0, 0, 0, time.FixedZone("", 3600))
+	m.CausationID, m.Headers = uuid.New(), map[string]string{"tenant": "größe"}
 	w.publish(t, m)
 	raw, err := w.stream.GetMsg(t.Context(), 1)
 	check(t, err)
 	want := nats.Header{
-		"ce-specversion": {"1.0"}, "ce-id": {m.ID.String()}, "ce-type": {"order.placed@1"}, "ce-source": {"shop/orders"},
-		"ce-datacontenttype": {"application/json"}, "ce-partitionkey": {"a%20b%22%25%C3%BC"}, "ce-time": {"2026-11-30T11:00:00Z"},
+		"ce-specversion": {"1.0"}, "ce-id": {m.ID.String()}, "ce-type": {"order.placed@1"},
+		"ce-source": {"shop/orders"}, "ce-datacontenttype": {"application/json"},
+		"ce-partitionkey": {"a%20b%22%25%C3%BC"}, "ce-time": {"2026-11-30T11:00:00Z"},
+		"ce-causationid": {m.CausationID.String()}, "tenant": {"größe"},
 		"Nats-Msg-Id": {m.ID.String() + "/order.placed@1"},
 	}
 	if diff := cmp.Diff(want, raw.Header); diff != "" {
@@ -212,7 +217,8 @@ func TestTheEndOfTheContextIsReported(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err = publisher(t, w.js).Publish(ctx, m)
-	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, outbox.ErrPermanent) {
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, outbox.ErrUnreachable) ||
+		errors.Is(err, outbox.ErrPermanent) {
 		t.Errorf("got %v, want the context's error alone", err)
 	}
 }
@@ -228,19 +234,37 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		"larger than the stream allows": {func(m *outbox.Message) { m.Payload = make([]byte, 200_000) }, outbox.ErrPermanent, "message size exceeds maximum allowed"},
-		"no subject":                    {func(m *outbox.Message) { m.Topic = "" }, outbox.ErrPermanent, "invalid subject"},
-		"a subject with a space":        {func(m *outbox.Message) { m.Topic = "orders placed" }, outbox.ErrPermanent, "invalid subject"},
-		"orders to the server":          {func(m *outbox.Message) { m.Headers = map[string]string{"nats-rollup": "all"} }, outbox.ErrPermanent, "a header may not be named"},
-		"no stream":                     {func(m *outbox.Message) { m.Topic = "returns.made" }, outbox.ErrUnreachable, "no stream listens to the subject"},
-		"the stream is full":            {func(*outbox.Message) {}, outbox.ErrUnreachable, "maximum messages exceeded"},
+		"larger than the stream allows": {
+			func(m *outbox.Message) { m.Payload = make([]byte, 200_000) },
+			outbox.ErrPermanent, "message size exceeds maximum allowed",
+		},
+		"no subject": {
+			func(m *outbox.Message) { m.Topic = "" },
+			outbox.ErrPermanent, "invalid subject",
+		},
+		"a subject with a space": {
+			func(m *outbox.Message) { m.Topic = "orders placed" },
+			outbox.ErrPermanent, "invalid subject",
+		},
+		"orders to the server": {
+			func(m *outbox.Message) { m.Headers = map[string]string{"nats-rollup": "all"} },
+			outbox.ErrPermanent, "a header may not be named",
+		},
+		"no stream": {
+			func(m *outbox.Message) { m.Topic = "returns.made" },
+			outbox.ErrUnreachable, "no stream listens to the subject",
+		},
+		"the stream is full": {
+			func(*outbox.Message) {}, outbox.ErrUnreachable, "maximum messages exceeded",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := event("secret-key", `{"secret":true}`)
 			c.change(m)
 			err := publisher(t, w.js).Publish(t.Context(), m)
-			if !errors.Is(err, c.kind) || errors.Is(err, outbox.ErrUnreachable) && errors.Is(err, outbox.ErrPermanent) {
+			if !errors.Is(err, c.kind) ||
+				errors.Is(err, outbox.ErrUnreachable) && errors.Is(err, outbox.ErrPermanent) {
 				t.Fatalf("got %v, want an error of this kind alone: %v", err, c.kind)
 			}
 			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
@@ -250,10 +274,47 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 	}
 }
 
+// TestASilentSubjectIsTriedAgain counts what the client sends: every attempt, and the question
+// whether there is a stream.
+func TestASilentSubjectIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := event("k", `{}`)
+	m.Topic = "returns.made"
+	for attempts, want := range map[int]uint64{0: 3, 1: 1, 5: 5} {
+		nc, js := w.connect(t)
+		p, err := outboxnats.NewPublisher(js, outboxnats.PublisherConfig{
+			MaxAttempts: attempts, RetryDelay: time.Millisecond,
+		})
+		check(t, err)
+		before := nc.Stats().OutMsgs
+		if err := p.Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
+			t.Errorf("got %v, want ErrUnreachable", err)
+		}
+		if got := nc.Stats().OutMsgs - before - 1; got != want {
+			t.Errorf("MaxAttempts %d: sent %d times, want %d", attempts, got, want)
+		}
+	}
+}
+
+func TestPublishersThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for field, cfg := range map[string]outboxnats.PublisherConfig{
+		"MaxAttempts": {MaxAttempts: -1}, "RetryDelay": {RetryDelay: -1},
+	} {
+		_, err := outboxnats.NewPublisher(w.js, cfg)
+		if err == nil || !strings.Contains(err.Error(), field+" is -1") {
+			t.Errorf("%s: got %v", field, err)
+		}
+	}
+}
+
 func TestAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// The API of a domain that does not exist has no responders, as that of a server which is starting.
+	// The API of a domain that does not exist has no responders, as that of a server which is
+	// starting.
 	js, err := jetstream.NewWithDomain(w.nc, "nowhere")
 	check(t, err)
 	m := event("k", `{}`)
@@ -263,17 +324,21 @@ func TestAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsNoStreamsIsNoAcknowledgement has somebody without a stream reply to what is published.
+// TestAnAnswerThatIsNoStreamsIsNoAcknowledgement has somebody without a stream reply to what is
+// published.
 func TestAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, err := w.nc.Subscribe("echo", func(msg *nats.Msg) { _ = msg.Respond(msg.Data) })
 	check(t, err)
-	for _, body := range []string{`{}`, `null`, ``, `OK`, `{"stream":"news"}`, `{"stream":"news","seq":0}`} {
+	for _, body := range []string{
+		`{}`, `null`, ``, `OK`, `{"stream":"news"}`, `{"stream":"news","seq":0}`,
+	} {
 		m := event("k", body)
 		m.Topic = "echo"
 		err := publisher(t, w.js).Publish(t.Context(), m)
-		if err == nil || errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, outbox.ErrPermanent) {
+		if err == nil || errors.Is(err, outbox.ErrUnreachable) ||
+			errors.Is(err, outbox.ErrPermanent) {
 			t.Errorf("%q: got %v, want a refusal", body, err)
 		}
 	}

@@ -15,14 +15,20 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
+	"github.com/outboxgen/outboxgen/runtime/subscribe"
 )
 
-// TestRunEndsThoughNoPullHeardOfTheEnd deletes the consumer while the subscriber has no room for more, and so no pull under way.
-func TestRunEndsThoughNoPullHeardOfTheEnd(t *testing.T) {
+// TestRunEndsThoughNoPullWasToldOfTheEnd deletes the consumer while the subscriber has no room for
+// more, and so no pull under way.
+func TestRunEndsThoughNoPullWasToldOfTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *world){
-		"consumer deleted": func(t *testing.T, w *world) { check(t, w.stream.DeleteConsumer(t.Context(), "stock")) },
-		"stream deleted":   func(t *testing.T, w *world) { check(t, w.js.DeleteStream(t.Context(), "ORDERS")) },
+		"consumer deleted": func(t *testing.T, w *world) {
+			check(t, w.stream.DeleteConsumer(t.Context(), "stock"))
+		},
+		"stream deleted": func(t *testing.T, w *world) {
+			check(t, w.js.DeleteStream(t.Context(), "ORDERS"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +38,7 @@ func TestRunEndsThoughNoPullHeardOfTheEnd(t *testing.T) {
 			}
 			c := w.consumer(t, jetstream.ConsumerConfig{})
 			release := make(chan struct{})
-			r := subscribe(t, c, outboxnats.SubscriberConfig{Concurrency: 1},
+			r := start(t, c, outboxnats.SubscriberConfig{Concurrency: 1},
 				func(context.Context, *outbox.Message) error { <-release; return nil })
 			eventually(t, "no room", func() bool {
 				info, err := c.Info(t.Context())
@@ -43,37 +49,22 @@ func TestRunEndsThoughNoPullHeardOfTheEnd(t *testing.T) {
 			close(release)
 			err := receive(t, r.done)
 			r.done <- err
-			if err == nil {
-				t.Error("Run returned nil")
+			if !errors.Is(err, subscribe.ErrConsumerGone) {
+				t.Errorf("Run returned %v, want ErrConsumerGone", err)
 			}
 		})
 	}
 }
 
-func TestAHandlerThatHangsGivesTheMessageBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	c := w.consumer(t, jetstream.ConsumerConfig{AckWait: 100 * time.Millisecond})
-	w.publish(t, event("k", `{}`))
-	var calls atomic.Int64
-	subscribe(t, c, outboxnats.SubscriberConfig{HandleTimeout: 50 * time.Millisecond}, func(ctx context.Context, _ *outbox.Message) error {
-		if calls.Add(1) > 1 {
-			return nil
-		}
-		<-ctx.Done() // as one that waits for a connection
-		return ctx.Err()
-	})
-	eventually(t, "acknowledged", func() bool { return unsettled(t, c) == 0 })
-}
-
-// TestWhatIsHandedBackDoesNotComeBackAtOnce: it would, over and over, while the last pull is under way.
-func TestWhatIsHandedBackDoesNotComeBackAtOnce(t *testing.T) {
+// TestWhatIsReleasedDoesNotComeBackAtOnce: it would, over and over, while the last pull is under
+// way.
+func TestWhatIsReleasedDoesNotComeBackAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.consumer(t, jetstream.ConsumerConfig{})
 	w.publish(t, event("k", "1"), event("k", "2"))
 	started, release := make(chan struct{}), make(chan struct{})
-	r := subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
+	r := start(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
 		close(started) // a second call panics
 		<-release
 		return nil
@@ -95,16 +86,16 @@ func TestWhatIsHandedBackDoesNotComeBackAtOnce(t *testing.T) {
 	close(release)
 	r.stop(t)
 	check(t, w.nc.Flush()) // the answers that the broker has got are here
-	handedBack := 0
+	released := 0
 	for n, _, _ := answers.Pending(); n > 0; n-- {
 		answer, err := answers.NextMsg(patience)
 		check(t, err)
 		if strings.HasPrefix(string(answer.Data), "-NAK") {
-			handedBack++
+			released++
 		}
 	}
-	if handedBack < 1 || handedBack > 2 { // twice if the last pull had only just begun
-		t.Errorf("handed back %d times, want once", handedBack)
+	if released < 1 || released > 2 { // twice if the last pull had only just begun
+		t.Errorf("released %d times, want once", released)
 	}
 }
 
@@ -115,7 +106,7 @@ func TestAnOutageDoesNotLetSuccessorsPass(t *testing.T) {
 	c := w.consumer(t, jetstream.ConsumerConfig{AckWait: time.Second})
 	w.publish(t, event("k", "first"), event("k", "second"))
 	var calls record
-	subscribe(t, c, outboxnats.SubscriberConfig{}, func(_ context.Context, m *outbox.Message) error {
+	start(t, c, outboxnats.SubscriberConfig{}, func(_ context.Context, m *outbox.Message) error {
 		calls.add(string(m.Payload))
 		if len(calls.all()) == 1 {
 			w.server.Stop()
@@ -131,7 +122,8 @@ func TestAnOutageDoesNotLetSuccessorsPass(t *testing.T) {
 	inOrder(t, calls.all())
 }
 
-// TestWhatHasNoRoomIsNotOverdue: what was handed back cannot come while the subscriber asks for nothing.
+// TestWhatHasNoRoomIsNotOverdue: what was handed back cannot come while the subscriber asks for
+// nothing.
 func TestWhatHasNoRoomIsNotOverdue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -139,7 +131,8 @@ func TestWhatHasNoRoomIsNotOverdue(t *testing.T) {
 	var calls record
 	slow, failed := make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
-	subscribe(t, c, outboxnats.SubscriberConfig{Concurrency: 2}, func(_ context.Context, m *outbox.Message) error {
+	cfg := outboxnats.SubscriberConfig{Concurrency: 2}
+	start(t, c, cfg, func(_ context.Context, m *outbox.Message) error {
 		if m.Key != "k" {
 			<-slow
 			return nil
@@ -177,18 +170,20 @@ func TestAConsumersLimitOnPullsIsKept(t *testing.T) {
 	for range 10 {
 		w.publish(t, event("", `{}`))
 	}
-	subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error { return nil })
+	start(t, c, outboxnats.SubscriberConfig{},
+		func(context.Context, *outbox.Message) error { return nil })
 	eventually(t, "all acknowledged", func() bool { return unsettled(t, c) == 0 })
 }
 
-// TestAnAnswerToALostStreamReachesNoOther: a stream that is made anew counts from 1 again, and answers name messages by number.
+// TestAnAnswerToALostStreamReachesNoOther: a stream that is made anew counts from 1 again, and
+// answers name messages by number.
 func TestAnAnswerToALostStreamReachesNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.publish(t, event("k", "old"))
 	started, release := make(chan struct{}), make(chan struct{})
 	c := w.consumer(t, jetstream.ConsumerConfig{})
-	r := subscribe(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
+	r := start(t, c, outboxnats.SubscriberConfig{}, func(context.Context, *outbox.Message) error {
 		close(started)
 		<-release
 		return nil
