@@ -47,7 +47,8 @@ func NewRelay(store storage.Store, publisher Publisher, config Config) (*Relay, 
 // Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and
 // gives its shards back, within the Lease, or three times the PublishTimeout if that is longer; it
 // returns what went wrong with that, or nil. It survives outages of the database and the broker,
-// and logs them. Before that it returns only an error that wraps ErrUnusable, which no retry mends.
+// and logs them. Before that it returns only an error that wraps ErrUnusable, which no retry mends;
+// with WaitForSchema it waits for a migration that is missing.
 // It must not run more than once at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -57,11 +58,13 @@ func (r *Relay) Run(ctx context.Context) error {
 	wg.Go(func() { ForwardWakeups(beside, r.store) })
 	rings := make(chan struct{}, 1)
 	wg.Go(func() { r.listen(beside, rings) })
-	wg.Go(func() { r.maintain(beside) })
-	wg.Go(func() { r.countBacklog(beside) })
+	usable := sync.OnceFunc(func() {
+		wg.Go(func() { r.maintain(beside) })
+		wg.Go(func() { r.countBacklog(beside) })
+	})
 	for n := 1; ; n++ {
-		joined, err := r.runSession(ctx, rings, false)
-		if ctx.Err() != nil || errors.Is(err, ErrUnusable) {
+		joined, err := r.runSession(ctx, rings, false, usable)
+		if ctx.Err() != nil || r.isFinal(err) {
 			return err
 		}
 		if joined {
@@ -72,11 +75,17 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
+// isFinal reports whether it is pointless to join again.
+func (r *Relay) isFinal(err error) bool {
+	return errors.Is(err, ErrUnusable) &&
+		!(r.config.WaitForSchema && errors.Is(err, ErrMigrationMissing))
+}
+
 // RunOnce joins, publishes what is due in the shards that are free, settles it, leaves and returns what it did. It waits for no
 // retry that is not due. An error means that it stopped before the end; nothing is lost then.
 func (r *Relay) RunOnce(ctx context.Context) (Stats, error) {
 	before := r.Stats()
-	_, err := r.runSession(ctx, nil, true)
+	_, err := r.runSession(ctx, nil, true, func() {})
 	s := r.Stats()
 	s.Published -= before.Published
 	s.Retried -= before.Retried
@@ -135,9 +144,9 @@ func (r *Relay) maintain(ctx context.Context) {
 }
 
 // runSession is the relay's life under one id: from joining until ctx ends, its lease is lost, or
-// (once) there is nothing to do.
+// (once) there is nothing to do. It calls usable when it has joined.
 func (r *Relay) runSession(
-	ctx context.Context, rings <-chan struct{}, once bool,
+	ctx context.Context, rings <-chan struct{}, once bool, usable func(),
 ) (joined bool, _ error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -145,7 +154,7 @@ func (r *Relay) runSession(
 	}
 	s := &session{Relay: r, id: id, ledger: r.newLedger()}
 	err = s.join(ctx)
-	if !errors.Is(err, ErrUnusable) { // which is not tried again
+	if !r.isFinal(err) {
 		r.health.report(ctx, joining, err)
 	}
 	if err != nil {
@@ -154,6 +163,7 @@ func (r *Relay) runSession(
 		}
 		return false, err
 	}
+	usable()
 	r.current.Store(s)
 	defer r.current.Store(nil)
 	return true, s.run(ctx, rings, once)

@@ -46,10 +46,10 @@ func (s *session) join(ctx context.Context) error {
 		s.ends.Store(int64(asked + s.config.Lease))
 		err = s.renew(ctx, ctx)
 	}
-	if err != nil {
-		return errors.Join(err, s.leave(ctx)) // it may have joined all the same
+	if err != nil && !errors.Is(err, ErrUnusable) {
+		err = errors.Join(err, s.leave(ctx)) // it may have joined all the same
 	}
-	return nil
+	return err
 }
 
 // leaseLeft is how long the lease lasts still, counted from before it was asked for.
