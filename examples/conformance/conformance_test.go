@@ -18,24 +18,25 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 )
 
 func TestPlainStore(t *testing.T) {
-	outboxtest.TestStore(t, func(t *testing.T) outboxtest.Harness {
+	conformance.TestStore(t, func(t *testing.T) conformance.Harness {
 		pool := openPlain(t)
 		s := events.NewStore(pool)
-		return harness(pool, s, func(tx pgx.Tx) outboxtest.Tx { return plainTx{tx, s} })
+		return harness(pool, s, func(tx pgx.Tx) conformance.Tx { return plainTx{tx, s} })
 	})
 }
 
 func TestPrefixedStore(t *testing.T) {
-	outboxtest.TestStore(t, func(t *testing.T) outboxtest.Harness {
+	conformance.TestStore(t, func(t *testing.T) conformance.Harness {
 		pool := open(t)
 		if err := migrate.Goose(t.Context(), pool, os.DirFS("prefixed/migrations")); err != nil {
 			t.Fatal(err)
 		}
 		s := prefixed.NewStore(pool)
-		return harness(pool, s, func(tx pgx.Tx) outboxtest.Tx { return prefixedTx{tx, s} })
+		return harness(pool, s, func(tx pgx.Tx) conformance.Tx { return prefixedTx{tx, s} })
 	})
 }
 
@@ -66,11 +67,11 @@ func openPlain(t *testing.T) *pgxpool.Pool {
 }
 
 func harness(
-	pool *pgxpool.Pool, store outboxtest.Store, wrap func(pgx.Tx) outboxtest.Tx,
-) outboxtest.Harness {
-	return outboxtest.Harness{
+	pool *pgxpool.Pool, store conformance.Store, wrap func(pgx.Tx) conformance.Tx,
+) conformance.Harness {
+	return conformance.Harness{
 		Store: store,
-		Begin: func(ctx context.Context) (outboxtest.Tx, error) {
+		Begin: func(ctx context.Context) (conformance.Tx, error) {
 			tx, err := pool.Begin(ctx)
 			return wrap(tx), err
 		},

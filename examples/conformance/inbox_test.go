@@ -12,34 +12,35 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 )
 
 // store is what generated stores are.
 type store interface {
-	outboxtest.Store
+	conformance.Store
 	inbox.Store[pgx.Tx]
 }
 
 func TestPlainInbox(t *testing.T) {
-	outboxtest.TestInbox(t, func(t *testing.T) outboxtest.InboxHarness[pgx.Tx] {
+	conformance.TestInbox(t, func(t *testing.T) conformance.InboxHarness[pgx.Tx] {
 		s := events.NewStore(openPlain(t))
-		return inboxHarness(s, func(tx pgx.Tx) outboxtest.Tx { return plainTx{tx, s} })
+		return inboxHarness(s, func(tx pgx.Tx) conformance.Tx { return plainTx{tx, s} })
 	})
 }
 
 func TestPrefixedInbox(t *testing.T) {
-	outboxtest.TestInbox(t, func(t *testing.T) outboxtest.InboxHarness[pgx.Tx] {
+	conformance.TestInbox(t, func(t *testing.T) conformance.InboxHarness[pgx.Tx] {
 		pool := open(t)
 		if err := migrate.Goose(t.Context(), pool, os.DirFS("prefixed/migrations")); err != nil {
 			t.Fatal(err)
 		}
 		s := prefixed.NewStore(pool)
-		return inboxHarness(s, func(tx pgx.Tx) outboxtest.Tx { return prefixedTx{tx, s} })
+		return inboxHarness(s, func(tx pgx.Tx) conformance.Tx { return prefixedTx{tx, s} })
 	})
 }
 
-func inboxHarness(s store, wrap func(pgx.Tx) outboxtest.Tx) outboxtest.InboxHarness[pgx.Tx] {
-	return outboxtest.InboxHarness[pgx.Tx]{
+func inboxHarness(s store, wrap func(pgx.Tx) conformance.Tx) conformance.InboxHarness[pgx.Tx] {
+	return conformance.InboxHarness[pgx.Tx]{
 		Store:  s,
 		Outbox: s,
 		Enqueue: func(ctx context.Context, tx pgx.Tx, e outboxtest.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {

@@ -218,7 +218,7 @@ func TestAnOperatorSeesHowManyEventsWaitAndForHowLong(t *testing.T) {
 		}), outbox.Config{Logger: silent()})
 		time.Sleep(5 * time.Minute)
 		b := relay.Stats().Backlog
-		w.equal("pending and dead", fmt.Sprint(b.Pending, b.Dead), "6 0")
+		w.equal("pending and dead", fmt.Sprint(b.Pending, b.DeadLetters), "6 0")
 		if b.Oldest < 4*time.Minute || b.Oldest > 5*time.Minute {
 			t.Errorf("the oldest event waits for %v, want almost 5 minutes", b.Oldest)
 		}

@@ -94,8 +94,12 @@ func formatTime(m *outbox.Message) string {
 	return m.CreatedAt.UTC().Format(time.RFC3339Nano)
 }
 
+// parseTime refuses what formatTime could not write: a year of UTC that has not four digits.
 func parseTime(m *outbox.Message, v string) (err error) {
 	m.CreatedAt, err = time.Parse(time.RFC3339Nano, v)
+	if year := m.CreatedAt.UTC().Year(); err == nil && (year < 0 || year > 9999) {
+		err = errors.New("the year is out of range")
+	}
 	return err
 }
 

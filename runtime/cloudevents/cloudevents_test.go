@@ -164,8 +164,10 @@ func TestAnErrorNamesTheAttributeAndNotItsValue(t *testing.T) {
 		"ce-partitionkey":    {"secret%2", "secret%C0%A0", "secret\xff"},
 		"ce-source":          {"secret%zz"},
 		"ce-datacontenttype": {"secret%ff"},
-		"ce-time":            {"secret", "", "2026-11-30"},
-		"ce-causationid":     {"secret"},
+		"ce-time": {
+			"secret", "", "2026-11-30", "9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00",
+		},
+		"ce-causationid": {"secret"},
 	} {
 		for _, value := range values {
 			headers := encode(t, nats, order())
@@ -242,6 +244,7 @@ var printable = func() string {
 func FuzzDecode(f *testing.F) {
 	f.Add("order.placed@1", "0198c0de-1111-7abc-8def-0123456789ab", "a%20b", "2026-11-30T11:00:00Z")
 	f.Add("x@2147483647", `"0198c0de-1111-7abc-8def-0123456789ab"`, `"\"`, "0000-01-01T00:00:00Z")
+	f.Add("x@1", "0198c0de11117abc8def0123456789ab", "%41", "9999-12-31T23:59:59-01:00")
 	f.Fuzz(func(t *testing.T, typeName, id, key, created string) {
 		for _, binding := range bindings {
 			headers := map[string]string{

@@ -14,11 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/payload"
 )
 
-// Limits on what an event may carry beside its payload.
-const (
-	MaxKeyBytes    = 1024
-	MaxHeaderBytes = 8192 // names and values together
-)
+// MaxKeyBytes is how long an ordering key may be.
+const MaxKeyBytes = 1024
 
 // ContentType is that of every payload which Encode makes.
 const ContentType = "application/json"

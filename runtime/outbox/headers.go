@@ -10,6 +10,9 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
+// MaxHeaderBytes is how much the headers of an event may hold, names and values together.
+const MaxHeaderBytes = 8192
+
 // propagated are the headers that carry a trace from outside (W3C Trace Context and Baggage). What
 // is wrong with them is nobody's fault here, so it costs the header and not the event. The order is
 // the one in which they get what room there is.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
@@ -59,4 +60,35 @@ func bounded(
 		}
 	}
 	return err
+}
+
+// The tasks of a relay, as its log names them.
+const (
+	joining  = "joining the relays"
+	renewing = "renewing the lease"
+	reading  = "reading events"
+	settling = "settling events"
+	// An event that the database refuses to settle is tried by itself.
+	settlingAlone = "settling an event by itself"
+	listening     = "listening for other processes (polling carries on)"
+	tidying       = "maintenance of the tables"
+	counting      = "counting the backlog"
+)
+
+// logTopic says how a topic fares.
+func logTopic(logger *slog.Logger, c ledger.TopicChange) {
+	switch {
+	case c.GaveUp:
+		logger.Error("outbox: the publisher has given up for good, nothing is published before a "+
+			"restart", "error", c.Err)
+	case c.Err != nil:
+		logger.Warn("outbox: a topic cannot be reached: its events wait, and one at a time "+
+			"is tried",
+			"topic", c.Topic, "error", c.Err, "try at least every", ledger.ProbeInterval)
+	case c.Gone:
+		logger.Info("outbox: nothing is pending any more of a topic that could not be reached",
+			"topic", c.Topic, "after", c.After)
+	default:
+		logger.Info("outbox: a topic can be reached again", "topic", c.Topic, "after", c.After)
+	}
 }

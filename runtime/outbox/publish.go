@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"strings"
 	"unicode/utf8"
@@ -14,52 +15,65 @@ import (
 // batchSize is how many messages a BatchPublisher is given at once, at most.
 const batchSize = 256
 
-func (r *Relay) batchSize() int {
-	if _, ok := r.publisher.(BatchPublisher); ok {
-		return batchSize
+// ledgerConfig returns what a session'w ledger has to know.
+func ledgerConfig(config Config, publisher Publisher) ledger.Config {
+	c := ledger.Config{
+		MaxEvents: config.MaxInFlight, MaxBytes: config.MaxInFlightBytes,
+		MinRetryDelay: config.MinRetryDelay, MaxRetryDelay: config.MaxRetryDelay,
+		Workers: min(config.Concurrency, config.MaxInFlight), BatchSize: 1,
+		Report: func(c ledger.TopicChange) { logTopic(config.Logger, c) },
 	}
-	return 1
+	if config.MaxAttempts != Unlimited {
+		c.MaxAttempts = int32(min(config.MaxAttempts, math.MaxInt32))
+	}
+	if _, ok := publisher.(BatchPublisher); ok {
+		c.BatchSize = batchSize
+	}
+	return c
 }
 
-// publish is a worker: it makes one attempt after the other, until the ledger is drained.
-func (s *session) publish(ctx context.Context) {
+// worker publishes.
+type worker struct{ *core }
+
+// run makes one attempt after the other, until the ledger is drained.
+func (w worker) run(ctx context.Context) {
 	var outcomes []ledger.Outcome
-	for a := s.ledger.Next(nil, nil); a != nil; a = s.ledger.Next(a, outcomes) {
-		outcomes = s.attempt(ctx, a)
+	for a := w.ledger.Next(nil, nil); a != nil; a = w.ledger.Next(a, outcomes) {
+		outcomes = w.attempt(ctx, a)
 	}
 }
 
 // attempt publishes events. One that may have ended a relay has its attempt charged before.
-func (s *session) attempt(ctx context.Context, a *ledger.Attempt) []ledger.Outcome {
-	if a.Charge && s.mayPublish(ctx) {
+func (w worker) attempt(ctx context.Context, a *ledger.Attempt) []ledger.Outcome {
+	if a.Charge && w.mayPublish(ctx) {
 		e := a.Events[0]
-		if err := s.begin(ctx, e.Item); err != nil {
-			s.config.Logger.Warn("outbox: an attempt was not charged, and not made",
+		if err := w.charge(ctx, e.Item); err != nil {
+			w.config.Logger.Warn("outbox: an attempt was not charged, and not made",
 				"id", e.ID, "error", err)
 			return notTried(a)
 		}
 		a.Charged()
 	}
-	if !s.mayPublish(ctx) {
+	if !w.mayPublish(ctx) {
 		return notTried(a)
 	}
 	if len(a.Events) > 1 {
-		if outcomes, ok := s.publishBatch(ctx, a); ok {
+		if outcomes, ok := w.publishBatch(ctx, a); ok {
 			return outcomes
 		}
 	}
 	outcomes := notTried(a)
 	for i, e := range a.Events {
-		if s.mayPublish(ctx) {
-			outcomes[i] = s.publishOne(ctx, &e.Message)
+		if w.mayPublish(ctx) {
+			outcomes[i] = w.publishOne(ctx, &e.Message)
 		}
 	}
 	return outcomes
 }
 
 // mayPublish reports whether enough of the lease is left for a publish.
-func (s *session) mayPublish(ctx context.Context) bool {
-	return ctx.Err() == nil && s.leaseLeft() >= s.config.PublishTimeout
+func (w worker) mayPublish(ctx context.Context) bool {
+	return ctx.Err() == nil && w.lease.left() >= w.config.PublishTimeout
 }
 
 func notTried(a *ledger.Attempt) []ledger.Outcome {
@@ -72,30 +86,30 @@ func notTried(a *ledger.Attempt) []ledger.Outcome {
 
 // publishOne ends before the lease does, since there was enough of it left. A publisher that panics
 // has refused the event.
-func (s *session) publishOne(ctx context.Context, m *Message) (o ledger.Outcome) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.PublishTimeout)
+func (w worker) publishOne(ctx context.Context, m *Message) (o ledger.Outcome) {
+	ctx, cancel := context.WithTimeout(ctx, w.config.PublishTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			err := fmt.Errorf("the publisher panicked: %T", p) // its value may be the payload
-			s.config.Logger.Error("outbox: the publisher panicked",
+			w.config.Logger.Error("outbox: the publisher panicked",
 				"id", m.ID, "type", m.TypeName(), "stack", string(debug.Stack()))
 			o = ledger.Outcome{Result: ledger.Refused, Err: err}
 		}
 	}()
-	return outcomeOf(ctx, s.publisher.Publish(ctx, m))
+	return outcomeOf(ctx, w.publisher.Publish(ctx, m))
 }
 
 // publishBatch publishes several events at once. It returns false if nothing can be said of any of
 // them: the publisher panicked, or did not return an outcome for each.
-func (s *session) publishBatch(
+func (w worker) publishBatch(
 	ctx context.Context, a *ledger.Attempt,
 ) (outcomes []ledger.Outcome, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.PublishTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.config.PublishTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			s.config.Logger.Error("outbox: the publisher panicked: the events of the batch are "+
+			w.config.Logger.Error("outbox: the publisher panicked: the events of the batch are "+
 				"published one by one", "events", len(a.Events), "panic", fmt.Sprintf("%T", p),
 				"stack", string(debug.Stack()))
 			outcomes, ok = nil, false
@@ -105,9 +119,9 @@ func (s *session) publishBatch(
 	for i, e := range a.Events {
 		batch[i] = &e.Message
 	}
-	errs := s.publisher.(BatchPublisher).PublishBatch(ctx, batch)
+	errs := w.publisher.(BatchPublisher).PublishBatch(ctx, batch)
 	if len(errs) != len(batch) {
-		s.config.Logger.Error("outbox: the publisher did not return an outcome for each event of "+
+		w.config.Logger.Error("outbox: the publisher did not return an outcome for each event of "+
 			"the batch: they are published one by one",
 			"events", len(batch), "outcomes", len(errs))
 		return nil, false

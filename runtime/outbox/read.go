@@ -2,39 +2,49 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/outboxgen/outboxgen/runtime/backoff"
 	"github.com/outboxgen/outboxgen/runtime/outbox/internal/ledger"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 const dueInterval = 100 * time.Millisecond
 
-// read reads until ctx ends, or (once) until there is nothing to do or a read fails. It reads again at once while the outbox offers more
-// than a read takes, and waits otherwise.
-func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) error {
-	bell, stop := s.store.Doorbell().Wait()
+// reader brings events from the database into the ledger.
+type reader struct {
+	*core
+	incarnation    incarnation
+	watermarkState any           // the store's
+	dueRead        time.Time     // when due events were read last
+	sizes          ledger.Sizing // how large reads may be
+}
+
+// run reads until ctx ends, or (once) until there is nothing to do or a read fails. It reads again
+// at once if the outbox offers more than a read takes, and waits otherwise.
+func (r *reader) run(ctx context.Context, wakeups <-chan struct{}, once bool) error {
+	bell, stop := r.store.Doorbell().Wait()
 	defer stop()
-	p := pause{poll: pollMin, most: s.config.PollInterval, bell: bell, rings: rings, progress: s.ledger.Progress()}
+	p := pause{
+		poll: pollMin, most: r.config.PollInterval, bell: bell, rings: wakeups,
+		progress: r.ledger.Progress(),
+	}
 	for ctx.Err() == nil {
-		found, err := s.cycle(ctx)
+		found, err := r.cycle(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil && once:
 			return err
 		case err != nil:
-			s.health.report(ctx, reading, err)
-			sleep(ctx, max(pollMin, s.config.PollInterval/4))
+			r.health.report(ctx, reading, err)
+			sleep(ctx, max(pollMin, r.config.PollInterval/4))
 			continue
-		case found == something:
+		case found == foundSomething:
 			p.found()
-			if s.ledger.Busy() {
+			if r.ledger.Busy() {
 				continue
 			}
-		case found == nothing && p.again():
+		case found == foundNothing && p.again():
 			continue
-		case once && s.ledger.Idle():
+		case once && r.ledger.Idle():
 			return nil
 		}
 		p.wait(ctx)
@@ -46,130 +56,130 @@ func (s *session) read(ctx context.Context, rings <-chan struct{}, once bool) er
 type finding int
 
 const (
-	notLooked finding = iota // there was no room, or no shard to read
-	nothing
-	something
+	nothingAsked finding = iota // there was no room, or no shard to read
+	foundNothing
+	foundSomething
 )
 
 // cycle reads once what is new, what is due and what is held no longer. After a cycle that failed,
 // the next one asks for less. One that takes longer than the lease has lost its connection.
-func (s *session) cycle(ctx context.Context) (found finding, err error) {
-	err = bounded(ctx, s.store, s.config.Lease, func(ctx context.Context) error {
-		if err := s.check(ctx); err != nil {
+func (r *reader) cycle(ctx context.Context) (found finding, err error) {
+	err = bounded(ctx, r.store, r.config.Lease, func(ctx context.Context) error {
+		if err := r.incarnation.check(ctx); err != nil {
 			return err
 		}
-		p, ok := s.ledger.Plan(time.Now())
+		p, ok := r.ledger.Plan(time.Now())
 		if !ok {
 			return nil
 		}
-		found, err = s.readAll(ctx, s.reads.Plan(p))
-		s.reads.Ended(err)
+		found, err = r.readAll(ctx, r.sizes.Plan(p))
+		r.sizes.Ended(err)
 		return err
 	})
 	if err != nil {
-		return notLooked, err
+		return nothingAsked, err
 	}
-	if found != notLooked {
-		s.health.report(ctx, reading, nil)
+	if found != nothingAsked {
+		r.health.report(ctx, reading, nil)
 	}
 	return found, nil
 }
 
-func (s *session) readAll(ctx context.Context, p ledger.Plan) (finding, error) {
-	found := nothing
-	for _, step := range []func(context.Context, ledger.Plan) (int, error){s.readNew, s.readDue, s.readResumed} {
+func (r *reader) readAll(ctx context.Context, p ledger.Plan) (finding, error) {
+	found := foundNothing
+	for _, step := range []func(context.Context, ledger.Plan) (int, error){r.readNew, r.readDue, r.readResumed} {
 		n, err := step(ctx, p)
 		if err != nil {
-			return notLooked, err
+			return nothingAsked, err
 		}
 		if n > 0 {
-			found = something
+			found = foundSomething
 		}
 	}
 	return found, nil
 }
 
-func (s *session) readNew(ctx context.Context, p ledger.Plan) (int, error) {
-	read, err := s.store.Read(ctx,
+func (r *reader) readNew(ctx context.Context, p ledger.Plan) (int, error) {
+	read, err := r.store.Read(ctx,
 		storage.ReadParams{Shards: p.Reads, Known: p.Known, MaxBytes: p.Bytes})
 	if err != nil {
 		return 0, err
 	}
-	late, err := s.advanceWatermark(ctx, read.Items)
+	late, err := r.advanceWatermark(ctx, read.Items)
 	if err != nil {
 		return 0, err
 	}
 	if late {
 		return 1, nil // to be read again, from further back
 	}
-	charged, err := s.charge(ctx, read.Items, false)
+	charged, err := r.chargeSuspects(ctx, read.Items, false)
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.Accept(p, read.Items, charged)
+	r.ledger.Accept(p, read.Items, charged)
 	return len(read.Items), nil
 }
 
 // advanceWatermark asks for the watermark, if what was read lies above it. If late is true, the read
 // must not be used: it may hold successors of events that it lacks.
-func (s *session) advanceWatermark(
+func (r *reader) advanceWatermark(
 	ctx context.Context, read []storage.Item,
 ) (late bool, err error) {
-	seen, wanted := s.ledger.WatermarkWanted(read)
+	seen, wanted := r.ledger.WatermarkWanted(read)
 	if !wanted {
 		return false, nil
 	}
-	result, err := s.store.Watermark(ctx,
-		storage.WatermarkParams{Seen: seen, State: s.watermarkState})
+	result, err := r.store.Watermark(ctx,
+		storage.WatermarkParams{Seen: seen, State: r.watermarkState})
 	if err != nil {
 		return false, err
 	}
-	s.watermarkState = result.State
-	s.ledger.SetWatermark(result)
+	r.watermarkState = result.State
+	r.ledger.SetWatermark(result)
 	return result.Late, nil
 }
 
-func (s *session) readDue(ctx context.Context, p ledger.Plan) (int, error) {
-	if time.Since(s.dueRead) < min(dueInterval, s.config.PollInterval) {
+func (r *reader) readDue(ctx context.Context, p ledger.Plan) (int, error) {
+	if time.Since(r.dueRead) < min(dueInterval, r.config.PollInterval) {
 		return 0, nil
 	}
-	s.dueRead = time.Now()
-	read, err := s.store.ReadDue(ctx,
-		storage.ReadDueParams{Shards: p.Due, Known: s.ledger.KnownDue(p.At)})
+	r.dueRead = time.Now()
+	read, err := r.store.ReadDue(ctx,
+		storage.ReadDueParams{Shards: p.Due, Known: r.ledger.KnownDue(p.At)})
 	if err != nil {
 		return 0, err
 	}
-	charged, err := s.charge(ctx, read.Items, false)
+	charged, err := r.chargeSuspects(ctx, read.Items, false)
 	if err != nil {
 		return 0, err
 	}
-	return s.ledger.AcceptDue(p, read.Items, charged), nil
+	return r.ledger.AcceptDue(p, read.Items, charged), nil
 }
 
-func (s *session) readResumed(ctx context.Context, p ledger.Plan) (int, error) {
-	s.ledger.RecheckHeads(time.Now())
-	r := s.reads.Resumption(s.ledger.Resumable())
-	if len(r.Keys) == 0 {
+func (r *reader) readResumed(ctx context.Context, p ledger.Plan) (int, error) {
+	r.ledger.RecheckHeads(time.Now())
+	resumption := r.sizes.Resumption(r.ledger.Resumable())
+	if len(resumption.Keys) == 0 {
 		return 0, nil
 	}
-	read, err := s.store.ReadKeys(ctx, storage.ReadKeysParams{Keys: r.Keys})
+	read, err := r.store.ReadKeys(ctx, storage.ReadKeysParams{Keys: resumption.Keys})
 	if err != nil {
 		return 0, err
 	}
-	charged, err := s.charge(ctx, read.Items, true)
+	charged, err := r.chargeSuspects(ctx, read.Items, true)
 	if err != nil {
 		return 0, err
 	}
-	s.ledger.AcceptResumed(r, read.Items, charged, p.At)
-	return len(r.Keys), nil
+	r.ledger.AcceptResumed(resumption, read.Items, charged, p.At)
+	return len(resumption.Keys), nil
 }
 
-// charge counts an attempt of those items that may have ended another relay, and returns which
-// these are.
-func (s *session) charge(
+// chargeSuspects counts an attempt of those items that may have ended another relay, and returns
+// which these are.
+func (r *reader) chargeSuspects(
 	ctx context.Context, items []storage.Item, resumed bool,
 ) (map[int64]bool, error) {
-	suspects := s.ledger.Suspects(items, resumed)
+	suspects := r.ledger.Suspects(items, resumed)
 	if len(suspects) == 0 {
 		return nil, nil
 	}
@@ -177,35 +187,5 @@ func (s *session) charge(
 	for _, i := range suspects {
 		charged[i.Seq] = true
 	}
-	return charged, s.begin(ctx, suspects...)
-}
-
-// begin counts an attempt before it is made, so that one which ends this process has been counted.
-func (s *session) begin(ctx context.Context, items ...*storage.Item) error {
-	p := storage.SettleParams{
-		Relay: s.id, Owned: s.ledger.Owned(), Retries: make([]storage.Retry, len(items)),
-	}
-	for i, m := range items {
-		p.Retries[i] = storage.Retry{
-			Position: m.Position, Attempts: ledger.OneMore(m.Attempts), Interrupted: true,
-			Delay: backoff.Delay(int(ledger.OneMore(m.Attempts)), s.config.MinRetryDelay, s.config.MaxRetryDelay),
-			Error: fmt.Sprintf("attempt %d began and has not ended", ledger.OneMore(m.Attempts)),
-		}
-	}
-	var changed storage.SettleResult
-	err := bounded(ctx, s.store, s.config.Lease/3, func(ctx context.Context) (err error) {
-		changed, err = s.store.Settle(ctx, p)
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case changed.Retries < len(items):
-		s.doubt.Store(true)
-		return fmt.Errorf("outbox: of %d attempts %d could be charged", len(items), changed.Retries)
-	}
-	for _, m := range items {
-		m.Attempts = ledger.OneMore(m.Attempts)
-	}
-	return nil
+	return charged, r.charge(ctx, suspects...)
 }

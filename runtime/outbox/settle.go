@@ -10,9 +10,17 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// settle records what became of events, as many at a time as have come together while it recorded
+// settler records in the database what became of events.
+type settler struct {
+	*core
+	members membership
+	sizes   ledger.Sizing
+	refused []refusal // by when they are due
+}
+
+// run records what became of events, as many at a time as have come together while it recorded
 // those before. It returns when end is closed and nothing is left, or when the session ends.
-func (s *session) settle(ctx context.Context, end <-chan struct{}) {
+func (s *settler) run(ctx context.Context, end <-chan struct{}) {
 	for draining := false; ctx.Err() == nil; {
 		events := s.ledger.Unsettled()
 		if len(events) == 0 {
@@ -33,17 +41,17 @@ func (s *session) settle(ctx context.Context, end <-chan struct{}) {
 		s.record(ctx, events)
 		s.retryRefused(ctx)
 		s.health.report(ctx, "giving shards back",
-			bounded(ctx, s.store, s.config.Lease/3, s.release))
+			bounded(ctx, s.store, s.config.Lease/3, s.members.release))
 	}
 }
 
 // record settles events, in smaller pieces while it fails. An event that cannot be settled by
 // itself is refused, and stands in the way of the others no longer.
-func (s *session) record(ctx context.Context, left []*ledger.Event) {
+func (s *settler) record(ctx context.Context, left []*ledger.Event) {
 	for n := 0; len(left) > 0; {
-		part := left[:min(len(left), s.settles.Share(s.config.MaxInFlight))]
+		part := left[:min(len(left), s.sizes.Share(s.config.MaxInFlight))]
 		err := s.recordPart(ctx, part)
-		s.settles.Ended(err)
+		s.sizes.Ended(err)
 		s.health.report(ctx, settling, err)
 		switch {
 		case err == nil:
@@ -70,7 +78,7 @@ type refusal struct {
 	next  time.Time
 }
 
-func (s *session) refuse(r refusal) {
+func (s *settler) refuse(r refusal) {
 	r.times++
 	r.next = time.Now().Add(backoff.Delay(r.times, settleBackoff, s.config.Lease/4))
 	s.refused = append(s.refused, r)
@@ -78,7 +86,7 @@ func (s *session) refuse(r refusal) {
 }
 
 // refusedDue returns a channel that receives when a refused event is due, if there is one.
-func (s *session) refusedDue() <-chan time.Time {
+func (s *settler) refusedDue() <-chan time.Time {
 	if len(s.refused) == 0 {
 		return nil
 	}
@@ -87,7 +95,7 @@ func (s *session) refusedDue() <-chan time.Time {
 
 // retryRefused settles refused events that are due, until one of them fails: the others may be
 // ready to be settled meanwhile.
-func (s *session) retryRefused(ctx context.Context) {
+func (s *settler) retryRefused(ctx context.Context) {
 	for len(s.refused) > 0 && !s.refused[0].next.After(time.Now()) {
 		r := s.refused[0]
 		s.refused = s.refused[1:]
@@ -103,7 +111,7 @@ func (s *session) retryRefused(ctx context.Context) {
 }
 
 // recordPart settles events, all of them or none.
-func (s *session) recordPart(ctx context.Context, part []*ledger.Event) error {
+func (s *settler) recordPart(ctx context.Context, part []*ledger.Event) error {
 	var changed storage.SettleResult
 	err := bounded(ctx, s.store, s.config.Lease, func(ctx context.Context) (err error) {
 		changed, err = s.store.Settle(ctx, s.settlement(part))
@@ -121,7 +129,7 @@ func (s *session) recordPart(ctx context.Context, part []*ledger.Event) error {
 		s.config.Logger.Warn("outbox: fenced off: another relay owns the shards, or the events "+
 			"are gone",
 			"events", missing)
-		s.doubt.Store(true)
+		s.checkNow.Store(true)
 	}
 	s.ledger.Settled(part)
 	return nil
@@ -129,7 +137,7 @@ func (s *session) recordPart(ctx context.Context, part []*ledger.Event) error {
 
 // settlement says what became of events. They stand in the shards that were owned when they were
 // read.
-func (s *session) settlement(events []*ledger.Event) storage.SettleParams {
+func (s *settler) settlement(events []*ledger.Event) storage.SettleParams {
 	p := storage.SettleParams{Relay: s.id, Owned: ownershipsOf(events)}
 	for _, e := range events {
 		switch e.Verdict {
@@ -146,7 +154,7 @@ func (s *session) settlement(events []*ledger.Event) storage.SettleParams {
 	return p
 }
 
-func (s *session) retryOf(e *ledger.Event) storage.Retry {
+func (s *settler) retryOf(e *ledger.Event) storage.Retry {
 	r := storage.Retry{
 		Position: e.Position, Attempts: e.Attempts, Delay: e.Delay, Error: errorText(e.Err),
 	}
@@ -172,7 +180,7 @@ func ownershipsOf(events []*ledger.Event) []storage.Ownership {
 	return owned
 }
 
-func (s *session) logDeadLetters(events []*ledger.Event) {
+func (s *settler) logDeadLetters(events []*ledger.Event) {
 	for _, e := range events {
 		if e.Verdict == ledger.Dead {
 			s.config.Logger.Error("outbox: an event became a dead letter", "id", e.ID,

@@ -26,23 +26,3 @@ type counters struct {
 	published, retried, dead, lostSettles, leasesLost atomic.Int64
 	listening                                         atomic.Bool
 }
-
-// Stats returns the relay's counters.
-func (r *Relay) Stats() Stats {
-	s := Stats{
-		Published:   r.counters.published.Load(),
-		Retried:     r.counters.retried.Load(),
-		Dead:        r.counters.dead.Load(),
-		LostSettles: r.counters.lostSettles.Load(),
-		LeasesLost:  r.counters.leasesLost.Load(),
-		Listening:   r.counters.listening.Load(),
-	}
-	if b := r.backlog.Load(); b != nil {
-		s.Backlog = *b
-	}
-	if current := r.current.Load(); current != nil {
-		f := current.ledger.Figures()
-		s.Shards, s.InFlight, s.Held, s.Open = f.Shards, f.InFlight, f.Held, f.Open
-	}
-	return s
-}

@@ -1,5 +1,6 @@
-// Package outboxtest helps to test what is built on outbox: a store in memory, publishers that record and fail, and the
-// suites that every Store and every Publisher has to pass.
+// Package outboxtest helps to test code that publishes events: a store in memory, and publishers that
+// record and fail. The suites that every store, publisher and subscriber has to pass are in its
+// package conformance.
 package outboxtest
 
 import (

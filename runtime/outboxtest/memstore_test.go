@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 )
 
 type memTx struct{ *outboxtest.MemTx }
@@ -13,11 +14,11 @@ func (tx memTx) Commit(context.Context) error   { return tx.MemTx.Commit() }
 func (tx memTx) Rollback(context.Context) error { return tx.MemTx.Rollback() }
 
 func TestMemStore(t *testing.T) {
-	outboxtest.TestStore(t, func(*testing.T) outboxtest.Harness {
-		store := outboxtest.NewMemStore(outboxtest.Shards)
-		return outboxtest.Harness{
+	conformance.TestStore(t, func(*testing.T) conformance.Harness {
+		store := outboxtest.NewMemStore(conformance.Shards)
+		return conformance.Harness{
 			Store: store,
-			Begin: func(context.Context) (outboxtest.Tx, error) { return memTx{store.Begin()}, nil },
+			Begin: func(context.Context) (conformance.Tx, error) { return memTx{store.Begin()}, nil },
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/cloudevents"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
-	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 	"github.com/outboxgen/outboxgen/runtime/subscribe"
 )
 
@@ -134,7 +134,7 @@ func (s *source) take(n int) (all []*subscribe.Delivery, changed <-chan struct{}
 		k.attempt++
 		k.due = now.Add(s.ackWait)
 		d := &subscribe.Delivery{
-			Err: k.err, Topic: outboxtest.Topic, Sequence: k.sequence, Attempt: k.attempt,
+			Err: k.err, Topic: conformance.Topic, Sequence: k.sequence, Attempt: k.attempt,
 			Receipt: &receipt{source: s, kept: k, attempt: k.attempt},
 		}
 		if k.err == nil {
@@ -202,10 +202,10 @@ func (b *broker) count(figure func() int) int {
 
 // TestSubscriberOnABrokerInMemory also shows that the suite can be passed without a server.
 func TestSubscriberOnABrokerInMemory(t *testing.T) {
-	outboxtest.TestSubscriber(t,
-		func(_ *testing.T, ackWait time.Duration) outboxtest.SubscriberHarness {
+	conformance.TestSubscriber(t,
+		func(_ *testing.T, ackWait time.Duration) conformance.SubscriberHarness {
 			b := newBroker(ackWait)
-			return outboxtest.SubscriberHarness{
+			return conformance.SubscriberHarness{
 				Publisher: b,
 				PublishForeign: func(context.Context) error {
 					return b.keep(nil, cloudevents.ErrForeign)
@@ -215,10 +215,10 @@ func TestSubscriberOnABrokerInMemory(t *testing.T) {
 						Attribute: "time", Problem: "is missing",
 					})
 				},
-				Subscribe: func(h inbox.Handler, c subscribe.Config) (outboxtest.Member, error) {
+				Subscribe: func(h inbox.Handler, c subscribe.Config) (conformance.Member, error) {
 					source := &source{broker: b}
 					s, err := subscribe.New(source, h, c)
-					return outboxtest.Member{Subscriber: s, Crash: source.crash}, err
+					return conformance.Member{Subscriber: s, Crash: source.crash}, err
 				},
 				Unsettled: func(context.Context) (int, error) {
 					return b.count(func() int { return len(b.kept) }), nil

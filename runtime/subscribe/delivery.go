@@ -5,7 +5,7 @@
 //
 // It belongs between runtime/inbox, which applies an event once, and an adapter such as
 // runtime/publish/nats. An adapter shows that it keeps its promises by passing
-// outboxtest.TestSubscriber.
+// conformance.TestSubscriber.
 package subscribe
 
 import (
@@ -44,7 +44,8 @@ var (
 
 // Delivery is a message that a broker has handed out, and that waits for an answer.
 type Delivery struct {
-	// Message is the event, or nil if Err is set.
+	// Message is the event, or nil if Err is set. It belongs to the handler: the adapter neither
+	// keeps nor reuses anything of it.
 	Message *outbox.Message
 	// Err says why the message cannot be read. If it wraps cloudevents.ErrForeign, the message is
 	// no event of an outbox and is rejected. After any other error it comes again after the

@@ -129,14 +129,27 @@ func (l *lanes) advance(ctx context.Context, at *lane, key laneKey) {
 }
 
 func (l *lanes) run(ctx context.Context, at *lane, key laneKey) {
+	if !l.takeSlot() {
+		l.release(ctx, at.current)
+		return
+	}
+	delay := l.handle(at.current)
+	<-l.slots
+	l.finish(ctx, at, key, delay)
+}
+
+// takeSlot waits for a free slot. It reports false, and has taken none, once the lanes are stopped.
+func (l *lanes) takeSlot() bool {
 	select {
 	case l.slots <- struct{}{}:
-		delay := l.handle(at.current)
-		<-l.slots
-		l.finish(ctx, at, key, delay)
 	case <-l.stopped:
-		l.release(ctx, at.current)
+		return false
 	}
+	if l.isStopped() { // the end of a handler may free a slot after the stop
+		<-l.slots
+		return false
+	}
+	return true
 }
 
 func (l *lanes) finish(ctx context.Context, at *lane, key laneKey, delay time.Duration) {

@@ -131,6 +131,27 @@ func TestRunEndsOnceTheConsumerIsGone(t *testing.T) {
 	}
 }
 
+// TestRunEndsIfTheDatabaseCannotBeUsed has the inbox say that no retry mends it. What was delivered
+// stays with the broker.
+func TestRunEndsIfTheDatabaseCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	b := newBroker(time.Hour)
+	publish(t, b, event("x", "k"), event("x", "other"))
+	subscriber, err := subscribe.New(&source{broker: b}, handlerFunc(
+		func(context.Context, *outbox.Message) (inbox.Outcome, error) {
+			return inbox.OutcomeFailed, fmt.Errorf("another service's: %w", outbox.ErrUnusable)
+		}), subscribe.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := subscriber.Run(t.Context()); !errors.Is(err, outbox.ErrUnusable) {
+		t.Errorf("got %v, want ErrUnusable", err)
+	}
+	if n := b.count(func() int { return len(b.kept) }); n != 2 {
+		t.Errorf("the broker keeps %d messages, want both", n)
+	}
+}
+
 // TestWhatComesAgainAndAgainIsLoggedOnce counts the lines on types that are ignored, and on
 // versions that are handed back.
 func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {

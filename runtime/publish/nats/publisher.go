@@ -100,6 +100,8 @@ func NewPublisher(js jetstream.JetStream, config PublisherConfig) (*Publisher, e
 //   - ctx.Err() if ctx ended first: the message may have been stored, and a second one with its id
 //     is a duplicate;
 //   - none of these if the message was refused, or the answer is not a stream's.
+//
+// Nothing of m is kept once Publish has returned.
 func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	msg, err := messageOf(m)
 	if err != nil {

@@ -67,15 +67,15 @@ type lane struct {
 	resuming bool     // it is in Ledger.resume or Ledger.rechecks
 }
 
-// laneState says what a lane waits for. It follows from the lane's fields, the first that applies.
+// laneState says what a lane waits for. It follows from the lane's fields: the first that applies.
 type laneState uint8
 
 const (
 	laneIdle       laneState = iota // nothing is known of it
+	laneHeld                        // its head waits for a retry, and later events are skipped
+	laneParked                      // its topic cannot be reached, and later events are skipped
+	laneResuming                    // it goes on, and what was skipped is to be read first
 	lanePublishing                  // its first event is with a worker
-	laneHeld                        // its head waits for a retry; later events are skipped
-	laneParked                      // its topic cannot be reached; later events are skipped
-	laneResuming                    // it goes on, and what was skipped is to be read
 	laneReady                       // its first event waits for a worker
 	laneSettling                    // what is in flight is to be settled
 )
@@ -84,16 +84,16 @@ func (l *lane) state() laneState {
 	switch {
 	case l == nil:
 		return laneIdle
-	case l.out:
-		return lanePublishing
-	case len(l.queue) > 0 && l.head == 0 && l.next == 0:
-		return laneReady
 	case l.head != 0:
 		return laneHeld
 	case l.parked:
 		return laneParked
 	case l.next != 0:
 		return laneResuming
+	case l.out:
+		return lanePublishing
+	case len(l.queue) > 0:
+		return laneReady
 	case l.inFlight > 0:
 		return laneSettling
 	default:
@@ -101,8 +101,15 @@ func (l *lane) state() laneState {
 	}
 }
 
-// held reports whether events of the lane are skipped.
-func (l *lane) held() bool { return l != nil && (l.head != 0 || l.next != 0) }
+// skips reports whether events of the lane are left for later.
+func (l *lane) skips() bool {
+	switch l.state() {
+	case laneHeld, laneParked, laneResuming:
+		return true
+	default:
+		return false
+	}
+}
 
 // heads reports whether i is what holds back the lane, and may be tried again, while nothing was
 // skipped behind it.
@@ -188,7 +195,7 @@ func (l *Ledger) dropLane(lane *lane) {
 
 // dispose forgets a lane of which there is nothing to know.
 func (l *Ledger) dispose(lane *lane) {
-	if lane.key != "" && !lane.held() && !lane.out && len(lane.queue) == 0 {
+	if lane.key != "" && !lane.skips() && !lane.out && len(lane.queue) == 0 {
 		delete(lane.shard.lanes, lane.key)
 	}
 }

@@ -208,7 +208,7 @@ func (l *Ledger) Figures() Figures {
 	}
 	for _, shard := range l.shards {
 		for _, lane := range shard.lanes {
-			if lane.head != 0 || lane.recheck {
+			if lane.state() == laneHeld || lane.recheck {
 				f.Held++
 			}
 		}

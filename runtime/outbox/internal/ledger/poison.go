@@ -37,7 +37,7 @@ func (l *Ledger) suspect(i *storage.Item, resumed bool) bool {
 		return false
 	}
 	lane := s.lanes[i.Key]
-	return resumed || !lane.held() || lane.head == i.Seq
+	return resumed || !lane.skips() || lane.head == i.Seq
 }
 
 // anySuspect reports whether a shard has events left to charge.

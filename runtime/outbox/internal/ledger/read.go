@@ -114,7 +114,7 @@ func (l *Ledger) KnownDue(now time.Time) []int64 {
 		}
 		for seq, key := range s.blockedRetries {
 			switch lane := s.lanes[key]; {
-			case !lane.held():
+			case !lane.skips():
 				delete(s.blockedRetries, seq)
 			case lane.head != seq:
 				seqs = append(seqs, seq)
@@ -249,7 +249,7 @@ func (l *Ledger) AcceptDue(
 		if m.Key == "" || lane != nil && lane.head == m.Seq && len(lane.queue) == 0 {
 			l.dispatch(lane, m, charged[m.Seq])
 			accepted++
-		} else if lane.held() {
+		} else if lane.skips() {
 			s.blockedRetries[m.Seq] = m.Key
 		}
 	}

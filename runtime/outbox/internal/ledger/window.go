@@ -110,7 +110,7 @@ func (s *shard) admit(i *storage.Item, full bool) bool {
 		lane.head = 0 // its successors come behind it
 	}
 	switch {
-	case lane.held():
+	case lane.skips():
 		if i.Seq != lane.head {
 			lane.skip(i.Seq)
 		}

@@ -17,12 +17,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
-	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
 func TestPublisher(t *testing.T) {
-	outboxtest.TestPublisher(t, func(t *testing.T) outboxtest.PublisherHarness {
+	conformance.TestPublisher(t, func(t *testing.T) conformance.PublisherHarness {
 		w := newWorld(t, onTopic)
 		received := make(chan outbox.Message)
 		c := w.consumer(t, jetstream.ConsumerConfig{})
@@ -35,7 +35,7 @@ func TestPublisher(t *testing.T) {
 					return ctx.Err()
 				}
 			})
-		return outboxtest.PublisherHarness{
+		return conformance.PublisherHarness{
 			Publisher: publisher(t, w.js),
 			Receive: func(ctx context.Context, n int) (messages []outbox.Message, err error) {
 				for range n {

@@ -15,25 +15,25 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
-	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 	"github.com/outboxgen/outboxgen/runtime/subscribe"
 )
 
 func TestSubscriber(t *testing.T) {
-	outboxtest.TestSubscriber(t,
-		func(t *testing.T, ackWait time.Duration) outboxtest.SubscriberHarness {
+	conformance.TestSubscriber(t,
+		func(t *testing.T, ackWait time.Duration) conformance.SubscriberHarness {
 			w := newWorld(t, onTopic)
 			c := w.consumer(t, jetstream.ConsumerConfig{AckWait: ackWait})
-			return outboxtest.SubscriberHarness{
+			return conformance.SubscriberHarness{
 				Publisher: publisher(t, w.js),
 				PublishForeign: func(ctx context.Context) error {
-					_, err := w.js.Publish(ctx, outboxtest.Topic, []byte(`{"type":"com.example"}`))
+					_, err := w.js.Publish(ctx, conformance.Topic, []byte(`{"type":"com.example"}`))
 					return err
 				},
 				PublishMalformed: func(ctx context.Context) error {
 					_, err := w.js.PublishMsg(ctx, &nats.Msg{
-						Subject: outboxtest.Topic, Header: nats.Header{
+						Subject: conformance.Topic, Header: nats.Header{
 							"ce-specversion": {"1.0"}, "ce-type": {"thing.happened@1"},
 							"ce-id": {"17"},
 						},
@@ -42,12 +42,12 @@ func TestSubscriber(t *testing.T) {
 				},
 				Subscribe: func(
 					h inbox.Handler, cfg outboxnats.SubscriberConfig,
-				) (outboxtest.Member, error) {
+				) (conformance.Member, error) {
 					nc, js := w.connect(t)
 					own, err := js.Consumer(t.Context(), "ORDERS", "stock")
 					check(t, err)
 					s, err := outboxnats.NewSubscriber(own, h, cfg)
-					return outboxtest.Member{Subscriber: s, Crash: nc.Close}, err
+					return conformance.Member{Subscriber: s, Crash: nc.Close}, err
 				},
 				Unsettled: func(ctx context.Context) (int, error) {
 					info, err := c.Info(ctx)
@@ -64,7 +64,7 @@ func TestSubscriber(t *testing.T) {
 }
 
 // onTopic has the stream keep what the suites publish.
-func onTopic(c *jetstream.StreamConfig) { c.Subjects = []string{outboxtest.Topic} }
+func onTopic(c *jetstream.StreamConfig) { c.Subjects = []string{conformance.Topic} }
 
 // extensions counts the answers that say that a message is in progress.
 func (w *world) extensions(t *testing.T) func() int {

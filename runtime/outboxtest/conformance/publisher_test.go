@@ -1,4 +1,4 @@
-package outboxtest_test
+package conformance_test
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 )
 
 func TestRecordingPublisher(t *testing.T) {
-	outboxtest.TestPublisher(t, func(*testing.T) outboxtest.PublisherHarness {
+	conformance.TestPublisher(t, func(*testing.T) conformance.PublisherHarness {
 		p, seen := &outboxtest.RecordingPublisher{}, 0
-		return outboxtest.PublisherHarness{
+		return conformance.PublisherHarness{
 			Publisher: p,
 			Receive: func(ctx context.Context, n int) ([]outbox.Message, error) {
 				all, err := p.Wait(ctx, seen+n)

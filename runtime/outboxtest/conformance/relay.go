@@ -1,4 +1,4 @@
-package outboxtest
+package conformance
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
 // relayTests check a store under the real relay.
@@ -69,7 +70,7 @@ func (w *world) run(store storage.Store, p outbox.Publisher, c outbox.Config) (*
 	return relay, stop
 }
 
-func (w *world) wait(p *RecordingPublisher, n int) []outbox.Message {
+func (w *world) wait(p *outboxtest.RecordingPublisher, n int) []outbox.Message {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
@@ -81,7 +82,7 @@ func (w *world) wait(p *RecordingPublisher, n int) []outbox.Message {
 }
 
 func number(m *outbox.Message) int64 {
-	var e Event
+	var e outboxtest.Event
 	if err := json.Unmarshal(m.Payload, &e); err != nil {
 		panic(err)
 	}
@@ -122,16 +123,16 @@ func testOrderPerKey(_ *testing.T, w *world) {
 	for n := range each {
 		var events []outbox.Event
 		for k := range keys {
-			events = append(events, Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
+			events = append(events, outboxtest.Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
 		}
 		w.enqueue(events...)
 	}
-	recording := &RecordingPublisher{}
-	flaky := &FaultyPublisher{Next: recording, Decide: func(*outbox.Message) Fault {
+	recording := &outboxtest.RecordingPublisher{}
+	flaky := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
 		if rand.IntN(10) == 0 {
-			return Refuse
+			return outboxtest.Refuse
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	c := config()
 	c.Concurrency, c.MaxAttempts = 8, 1000
@@ -149,7 +150,7 @@ func testOrderPerKey(_ *testing.T, w *world) {
 // published once.
 func testManyRelays(_ *testing.T, w *world, relays int) {
 	const events = 10_000
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	var stops []func()
 	start := func(shards int) {
 		relay, stop := w.run(w.Store, recording, config())
@@ -167,7 +168,7 @@ func testManyRelays(_ *testing.T, w *world, relays int) {
 			for n := 0; n < events/4; n += 50 {
 				var batch []outbox.Event
 				for i := range 50 {
-					batch = append(batch, Event{Entity: fmt.Sprintf("key %d of %d", (n+i)%37, p), N: int64(n + i + 1)})
+					batch = append(batch, outboxtest.Event{Entity: fmt.Sprintf("key %d of %d", (n+i)%37, p), N: int64(n + i + 1)})
 				}
 				w.enqueue(batch...)
 			}
@@ -190,13 +191,13 @@ func testManyRelays(_ *testing.T, w *world, relays int) {
 }
 
 func testLateCommit(_ *testing.T, w *world) {
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	w.run(w.Store, recording, config())
 	slow := w.begin()
-	_, err := slow.Enqueue(w.Context(), []outbox.Event{Event{Entity: "late", N: 1}, Event{N: 2}})
+	_, err := slow.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: "late", N: 1}, outboxtest.Event{N: 2}})
 	w.must(err)
 	for i := range 200 { // for longer than the relay's patience with transactions that do not end
-		w.enqueue(Event{Entity: fmt.Sprint("early ", i%7), N: int64(i)}, Event{N: int64(i)})
+		w.enqueue(outboxtest.Event{Entity: fmt.Sprint("early ", i%7), N: int64(i)}, outboxtest.Event{N: int64(i)})
 		w.wait(recording, 2*i+2)
 		sleepABit(w.Context(), 5*time.Millisecond)
 	}
@@ -219,21 +220,21 @@ func sleepABit(ctx context.Context, d time.Duration) {
 // testLateOrder: a long transaction takes the aggregate's lock and enqueues; another waits for the lock, enqueues behind it and
 // commits right after it. Whoever sees the second must have seen the first.
 func testLateOrder(_ *testing.T, w *world) {
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	w.run(w.Store, recording, config())
 	published := 0
 	for round := range 12 {
 		key := fmt.Sprint("contended ", round)
 		long := w.begin()
-		_, err := long.Enqueue(w.Context(), []outbox.Event{Event{Entity: key, N: 1}})
+		_, err := long.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: key, N: 1}})
 		w.must(err)
 		for until := time.Now().Add(time.Duration(round*100) * time.Millisecond); time.Now().Before(until); {
-			w.enqueue(Event{Entity: "other", N: time.Now().UnixNano()})
+			w.enqueue(outboxtest.Event{Entity: "other", N: time.Now().UnixNano()})
 			published++
 			sleepABit(w.Context(), time.Millisecond)
 		}
 		w.must(long.Commit(w.Context()))
-		w.enqueue(Event{Entity: key, N: 2})
+		w.enqueue(outboxtest.Event{Entity: key, N: 2})
 		published += 2
 	}
 	messages := w.wait(recording, published)
@@ -243,7 +244,7 @@ func testLateOrder(_ *testing.T, w *world) {
 
 // testCommitStorm commits transactions in another order than they enqueue in, some never, while relays come and go.
 func testCommitStorm(_ *testing.T, w *world) {
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	w.run(w.Store, recording, config())
 	var committed atomic.Int64
 	var producers sync.WaitGroup
@@ -263,7 +264,7 @@ func testCommitStorm(_ *testing.T, w *world) {
 			}
 			for n := range 150 {
 				tx := w.begin()
-				_, err := tx.Enqueue(w.Context(), []outbox.Event{Event{Entity: fmt.Sprintf("%d/%d", p, n), N: 1}})
+				_, err := tx.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: fmt.Sprintf("%d/%d", p, n), N: 1}})
 				w.must(err)
 				if open = append(open, tx); len(open) > 4 {
 					end(random.IntN(len(open)))
@@ -281,13 +282,13 @@ func testCommitStorm(_ *testing.T, w *world) {
 }
 
 func testRolledBack(_ *testing.T, w *world) {
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	w.run(w.Store, recording, config())
 	tx := w.begin()
-	_, err := tx.Enqueue(w.Context(), []outbox.Event{Event{Entity: "never", N: 1}})
+	_, err := tx.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: "never", N: 1}})
 	w.must(err)
 	w.must(tx.Rollback(w.Context()))
-	w.enqueue(Event{Entity: "always", N: 1})
+	w.enqueue(outboxtest.Event{Entity: "always", N: 1})
 	messages := w.wait(recording, 1)
 	w.equal("published", messages[0].Key, "always")
 	w.equal("pending", countKey(w.all(), "never"), 0)

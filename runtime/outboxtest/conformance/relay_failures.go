@@ -1,4 +1,4 @@
-package outboxtest
+package conformance
 
 import (
 	"fmt"
@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
 func testHeldKey(_ *testing.T, w *world) {
 	var broken atomic.Bool
 	broken.Store(true)
-	recording := &RecordingPublisher{}
-	faulty := &FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) Fault {
+	recording := &outboxtest.RecordingPublisher{}
+	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
 		if m.Key == "held" && broken.Load() {
-			return Refuse
+			return outboxtest.Refuse
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	c := config()
 	c.MaxAttempts = 1 << 20
@@ -26,7 +27,7 @@ func testHeldKey(_ *testing.T, w *world) {
 	for i := 0; i < n; i += 100 {
 		var batch []outbox.Event
 		for j := range 100 {
-			batch = append(batch, Event{Entity: "held", N: int64(i + j + 1)}, Event{Entity: "free", N: int64(i + j + 1)})
+			batch = append(batch, outboxtest.Event{Entity: "held", N: int64(i + j + 1)}, outboxtest.Event{Entity: "free", N: int64(i + j + 1)})
 		}
 		w.enqueue(batch...)
 	}
@@ -43,20 +44,20 @@ func testHeldKey(_ *testing.T, w *world) {
 func testDeadLetterPath(_ *testing.T, w *world) {
 	var broken atomic.Bool
 	broken.Store(true)
-	recording := &RecordingPublisher{}
-	faulty := &FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) Fault {
+	recording := &outboxtest.RecordingPublisher{}
+	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
 		switch {
 		case broken.Load() && number(m) == 1:
-			return Refuse
+			return outboxtest.Refuse
 		case broken.Load() && number(m) == 3:
-			return RefuseForGood
+			return outboxtest.RefuseForGood
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	c := config()
 	c.MaxAttempts = 3
 	relay, _ := w.run(w.Store, faulty, c)
-	ids := w.enqueue(Event{Entity: "a", N: 1}, Event{Entity: "a", N: 2}, Event{Entity: "a", N: 3}, Event{Entity: "a", N: 4})
+	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2}, outboxtest.Event{Entity: "a", N: 3}, outboxtest.Event{Entity: "a", N: 4})
 	messages := w.wait(recording, 2)
 	w.equal("published", fmt.Sprint(number(&messages[0]), number(&messages[1])), "2 4")
 	w.eventually("two are dead", func() bool { return relay.Stats().Dead == 2 })
@@ -72,13 +73,13 @@ func testDeadLetterPath(_ *testing.T, w *world) {
 func testOutage(_ *testing.T, w *world) {
 	var down atomic.Bool
 	var tries atomic.Int64
-	recording := &RecordingPublisher{}
-	faulty := &FaultyPublisher{Next: recording, Decide: func(*outbox.Message) Fault {
+	recording := &outboxtest.RecordingPublisher{}
+	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
 		if down.Load() {
 			tries.Add(1)
-			return Unreachable
+			return outboxtest.Unreachable
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	c := config()
 	c.MaxAttempts = 2
@@ -86,7 +87,7 @@ func testOutage(_ *testing.T, w *world) {
 	relay, _ := w.run(w.Store, faulty, c)
 	var events []outbox.Event
 	for i := range 500 {
-		events = append(events, Event{Entity: fmt.Sprint(i % 20), N: int64(i + 1)})
+		events = append(events, outboxtest.Event{Entity: fmt.Sprint(i % 20), N: int64(i + 1)})
 	}
 	w.enqueue(events...)
 	w.eventually("the breaker opens", func() bool { return relay.Stats().Open })
@@ -104,52 +105,52 @@ func testOutage(_ *testing.T, w *world) {
 }
 
 func testHang(_ *testing.T, w *world) {
-	recording := &RecordingPublisher{}
-	faulty := &FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) Fault {
+	recording := &outboxtest.RecordingPublisher{}
+	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
 		if m.Key == "hangs" {
-			return Hang
+			return outboxtest.Hang
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	c := config()
 	c.PublishTimeout, c.MaxAttempts = 50*time.Millisecond, 2
 	relay, _ := w.run(w.Store, faulty, c)
-	w.enqueue(Event{Entity: "hangs", N: 1})
+	w.enqueue(outboxtest.Event{Entity: "hangs", N: 1})
 	n := 0
 	w.eventually("it is a dead letter, since others get through", func() bool {
 		n++
-		w.enqueue(Event{Entity: "passes", N: int64(n)})
+		w.enqueue(outboxtest.Event{Entity: "passes", N: int64(n)})
 		return relay.Stats().Dead == 1
 	})
 	w.ordered(w.wait(recording, n))
 }
 
 func testPanic(_ *testing.T, w *world) {
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	var tried atomic.Bool
-	faulty := &FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) Fault {
+	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
 		if number(m) == 1 && !tried.Swap(true) {
-			return Panic
+			return outboxtest.Panic
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	relay, _ := w.run(w.Store, faulty, config())
-	w.enqueue(Event{Entity: "panics", N: 1}, Event{Entity: "panics", N: 2})
+	w.enqueue(outboxtest.Event{Entity: "panics", N: 1}, outboxtest.Event{Entity: "panics", N: 2})
 	w.ordered(w.wait(recording, 2))
 	w.equal("retried", relay.Stats().Retried, 1)
 }
 
 func testLostAcknowledgement(_ *testing.T, w *world) {
 	var lost atomic.Int64
-	recording := &RecordingPublisher{}
-	faulty := &FaultyPublisher{Next: recording, Decide: func(*outbox.Message) Fault {
+	recording := &outboxtest.RecordingPublisher{}
+	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
 		if lost.Add(1) == 1 {
-			return LoseAcknowledgement
+			return outboxtest.LoseAcknowledgement
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	w.run(w.Store, faulty, config())
-	ids := w.enqueue(Event{Entity: "a", N: 1})
+	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1})
 	messages := w.wait(recording, 2)
 	w.equal("ids", fmt.Sprint(messages[0].ID, messages[1].ID), fmt.Sprint(ids[0], ids[0]))
 	w.eventually("it is settled", func() bool { return len(w.all()) == 0 })
@@ -159,12 +160,12 @@ func testLostAcknowledgement(_ *testing.T, w *world) {
 func testManyHeld(_ *testing.T, w *world) {
 	var broken atomic.Bool
 	broken.Store(true)
-	recording := &RecordingPublisher{}
-	faulty := &FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) Fault {
+	recording := &outboxtest.RecordingPublisher{}
+	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
 		if broken.Load() {
-			return Refuse
+			return outboxtest.Refuse
 		}
-		return Deliver
+		return outboxtest.Deliver
 	}}
 	c := config()
 	c.MaxAttempts = 1 << 20
@@ -172,7 +173,7 @@ func testManyHeld(_ *testing.T, w *world) {
 	for n := range 3 {
 		var events []outbox.Event
 		for k := range 300 {
-			events = append(events, Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
+			events = append(events, outboxtest.Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
 		}
 		w.enqueue(events...)
 	}

@@ -1,4 +1,4 @@
-package outboxtest
+package conformance
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
 // severed is a store whose relay is cut off from it: nothing that it does has an effect from then
@@ -94,15 +95,15 @@ func unlessSevered[T any](s *severed, f func() (T, error)) (T, error) {
 
 func testVanished(_ *testing.T, w *world) {
 	first := &severed{Store: w.Store}
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	c := config()
 	// It is for the end of the one that is cut off, which cannot drain.
 	c.PublishTimeout = 200 * time.Millisecond
-	dying := &FaultyPublisher{Next: recording, Decide: func(*outbox.Message) Fault {
+	dying := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
 		first.sever() // published, and never settled
-		return Deliver
+		return outboxtest.Deliver
 	}}
-	w.enqueue(Event{Entity: "a", N: 1}, Event{Entity: "b", N: 1}, Event{N: 1})
+	w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "b", N: 1}, outboxtest.Event{N: 1})
 	w.run(first, dying, c)
 	w.wait(recording, 1)
 	w.run(w.Store, recording, config())
@@ -111,7 +112,7 @@ func testVanished(_ *testing.T, w *world) {
 }
 
 // distinct returns how many events were published, however often.
-func (w *world) distinct(p *RecordingPublisher) int {
+func (w *world) distinct(p *outboxtest.RecordingPublisher) int {
 	ids := map[outbox.ID]bool{}
 	for _, m := range p.Messages() {
 		ids[m.ID] = true
@@ -121,7 +122,7 @@ func (w *world) distinct(p *RecordingPublisher) int {
 
 // testStalled has a relay publish, lose its lease and come back with its settle.
 func testStalled(_ *testing.T, w *world) {
-	w.enqueue(Event{Entity: "a", N: 1})
+	w.enqueue(outboxtest.Event{Entity: "a", N: 1})
 	at := positions(w.all())
 	stalled, owned := w.join(time.Hour)
 	w.equal("shards", len(owned), Shards)
@@ -140,8 +141,8 @@ func testPoison(_ *testing.T, w *world) {
 	c := config()
 	// A relay that is cut off cannot drain.
 	c.PublishTimeout, c.MaxAttempts = 200*time.Millisecond, 3
-	recording := &RecordingPublisher{}
-	w.enqueue(Event{Entity: "poison", N: 1}, Event{Entity: "poison", N: 2}, Event{Entity: "bystander", N: 1}, Event{N: 1})
+	recording := &outboxtest.RecordingPublisher{}
+	w.enqueue(outboxtest.Event{Entity: "poison", N: 1}, outboxtest.Event{Entity: "poison", N: 2}, outboxtest.Event{Entity: "bystander", N: 1}, outboxtest.Event{N: 1})
 	dead := func() bool {
 		return len(w.deadLetters(10)) > 0
 	}
@@ -151,15 +152,15 @@ func testPoison(_ *testing.T, w *world) {
 		}
 		mortal := &severed{Store: w.Store}
 		died := make(chan struct{})
-		relay, stop := w.run(mortal, &FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) Fault {
+		relay, stop := w.run(mortal, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
 			if m.Key == "poison" && number(m) == 1 && mortal.sever() {
 				close(died)
-				return Hang
+				return outboxtest.Hang
 			}
 			if mortal.cut.Load() {
-				return Hang
+				return outboxtest.Hang
 			}
-			return Deliver
+			return outboxtest.Deliver
 		}}, c)
 		w.eventually("the relay dies of it, or it is dead", func() bool {
 			select {
@@ -186,7 +187,7 @@ func testHandOver(_ *testing.T, w *world) {
 	c := config()
 	// Shards are given back every third of a lease.
 	c.Lease, c.PublishTimeout = 3*time.Second, time.Second
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	first, stopFirst := w.run(w.Store, recording, c)
 	w.eventually("the first has all shards", func() bool { return first.Stats().Shards == Shards })
 	second, _ := w.run(w.Store, recording, c)
@@ -195,7 +196,7 @@ func testHandOver(_ *testing.T, w *world) {
 	})
 	stopFirst()
 	w.eventually("the second has all", func() bool { return second.Stats().Shards == Shards })
-	w.enqueue(Event{Entity: "a", N: 1}, Event{N: 2})
+	w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{N: 2})
 	w.eventually("both are published", func() bool { return w.distinct(recording) == 2 })
 }
 
@@ -212,12 +213,12 @@ func (p *blocking) Publish(ctx context.Context, m *outbox.Message) error {
 }
 
 func testDrain(_ *testing.T, w *world) {
-	recording := &RecordingPublisher{}
+	recording := &outboxtest.RecordingPublisher{}
 	slow := &blocking{Publisher: recording, began: make(chan struct{}, 10), goOn: make(chan struct{})}
 	c := config()
 	c.Concurrency = 1
 	relay, stop := w.run(w.Store, slow, c)
-	w.enqueue(Event{Entity: "a", N: 1}, Event{Entity: "a", N: 2}, Event{N: 3})
+	w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2}, outboxtest.Event{N: 3})
 	<-slow.began
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()

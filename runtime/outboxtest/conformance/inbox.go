@@ -1,4 +1,4 @@
-package outboxtest
+package conformance
 
 import (
 	"context"
@@ -15,13 +15,14 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/inbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
 // InboxHarness is an inbox's store under test and the outbox of the same database, both empty. The outbox has 16 shards.
 type InboxHarness[Tx any] struct {
 	Store   inbox.Store[Tx]
 	Outbox  storage.Store
-	Enqueue func(ctx context.Context, tx Tx, e Event, opts ...outbox.EnqueueOption) (outbox.ID, error)
+	Enqueue func(ctx context.Context, tx Tx, e outboxtest.Event, opts ...outbox.EnqueueOption) (outbox.ID, error)
 	// Break has the commit of tx fail, by closing its connection for instance.
 	Break func(tx Tx)
 }
@@ -135,7 +136,7 @@ func (c *consuming[Tx]) testCommitFails() {
 	event := uuid.New()
 	err := c.inTx(func(ctx context.Context, tx Tx) error {
 		c.claimIn(ctx, tx, consumer, event, inbox.ClaimFresh)
-		if _, err := c.Enqueue(ctx, tx, Event{Entity: "a"}); err != nil {
+		if _, err := c.Enqueue(ctx, tx, outboxtest.Event{Entity: "a"}); err != nil {
 			c.Errorf("enqueue: %v", err)
 		}
 		c.Break(tx)
@@ -192,7 +193,7 @@ func (c *consuming[Tx]) testTransactionStaysUsable() {
 		return c.inTx(func(ctx context.Context, tx Tx) error {
 			c.claimIn(ctx, tx, consumer, handled, inbox.ClaimDuplicate)
 			c.claimIn(ctx, tx, consumer, held, inbox.ClaimInFlight)
-			_, err := c.Enqueue(ctx, tx, Event{Entity: "a"})
+			_, err := c.Enqueue(ctx, tx, outboxtest.Event{Entity: "a"})
 			return err
 		})
 	}))
@@ -203,7 +204,7 @@ func (c *consuming[Tx]) testRedispatch() {
 	cause, other := uuid.New(), uuid.New()
 	c.must(c.inTx(func(ctx context.Context, tx Tx) error {
 		for n, causation := range []outbox.ID{cause, cause, cause, other, uuid.Nil} {
-			if _, err := c.Enqueue(ctx, tx, Event{Entity: fmt.Sprint("entity ", n), N: int64(n)}, outbox.WithCausation(causation)); err != nil {
+			if _, err := c.Enqueue(ctx, tx, outboxtest.Event{Entity: fmt.Sprint("entity ", n), N: int64(n)}, outbox.WithCausation(causation)); err != nil {
 				return err
 			}
 		}
@@ -258,7 +259,7 @@ func (c *consuming[Tx]) testEffectsOnce() {
 		messages[n].Payload = fmt.Appendf(nil, `{"entity":"entity %d","n":%d}`, n, n)
 	}
 	i := inbox.New(consumer, c.InboxHarness.Store, map[string]inbox.Route[Tx]{
-		"thing.happened@1": inbox.RouteTo(func(ctx context.Context, tx Tx, m *outbox.Message, e Event) error {
+		"thing.happened@1": inbox.RouteTo(func(ctx context.Context, tx Tx, m *outbox.Message, e outboxtest.Event) error {
 			if _, err := c.Enqueue(ctx, tx, e, outbox.WithCausation(m.ID)); err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package outboxtest
+package conformance
 
 import (
 	"bytes"
@@ -46,6 +46,7 @@ var publisherTests = map[string]func(*publishing){
 	"concurrent publishes all arrive":                       testConcurrentPublishes,
 	"the messages of a key arrive as they were published":   testPublishOrder,
 	"an event is accepted twice":                            testPublishTwice,
+	"nothing of a message is kept":                          testNothingIsKept,
 	"the end of a context ends a publish":                   testPublishCancelled,
 	"a broker that is down is unreachable until it is back": testBrokerDown,
 	"what was acknowledged outlasts the broker's restart":   testAcknowledgedIsKept,
@@ -223,6 +224,20 @@ func testPublishTwice(p *publishing) {
 	m, after := message("k"), message("k")
 	p.publish(m, m, after)
 	p.expect(m, after)
+}
+
+// testNothingIsKept overwrites what was published, once Publish has returned.
+func testNothingIsKept(p *publishing) {
+	m := message("k")
+	m.Headers = map[string]string{"tenant": "north"}
+	want := string(m.Payload)
+	p.publish(m)
+	clear(m.Payload)
+	m.Headers["tenant"], m.Key = "south", "other"
+	got := p.receive(1)[0]
+	if string(got.Payload) != want || got.Headers["tenant"] != "north" || got.Key != "k" {
+		p.Errorf("what arrived was changed after the publish: %s", attributes(&got))
+	}
 }
 
 // testPublishCancelled allows a publisher to have been faster than the end of its context.

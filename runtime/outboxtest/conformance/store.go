@@ -1,4 +1,6 @@
-package outboxtest
+// Package conformance has the suites that implementations must pass: TestStore and TestInbox those of
+// a database, TestPublisher and TestSubscriber those of a broker.
+package conformance
 
 import (
 	"context"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
+	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
 // Tx is a business transaction of the store under test.
@@ -33,24 +36,6 @@ type Harness struct {
 
 // Shards is the number of shards that TestStore asks of a Harness.
 const Shards = 16
-
-// Event is the event that the suites enqueue.
-type Event struct {
-	Entity string `json:"entity"`
-	N      int64  `json:"n"`
-}
-
-// EventType implements outbox.Event.
-func (e Event) EventType() outbox.EventType {
-	t := outbox.EventType{Name: "thing.happened", Version: 1, Topic: "things"}
-	if e.Entity != "" {
-		t.Ordering = outbox.OrderingKey
-	}
-	return t
-}
-
-// EventKey implements outbox.Event: events of one entity are ordered, those without one are not.
-func (e Event) EventKey() string { return e.Entity }
 
 // TestStore checks that a store keeps what storage.Store and storage.Operator promise, alone and under relays. Open is called for every test
 // and may register clean-ups with t.
@@ -230,12 +215,12 @@ var storeTests = map[string]func(*testing.T, *world){
 
 func testAtomic(_ *testing.T, w *world) {
 	tx := w.begin()
-	_, err := tx.Enqueue(w.Context(), []outbox.Event{Event{Entity: "a"}})
+	_, err := tx.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: "a"}})
 	w.must(err)
 	w.equal("before the commit", len(w.all()), 0)
 	w.must(tx.Rollback(w.Context()))
 	w.equal("after a rollback", len(w.all()), 0)
-	w.enqueue(Event{Entity: "a"})
+	w.enqueue(outboxtest.Event{Entity: "a"})
 	w.equal("after a commit", len(w.all()), 1)
 }
 
@@ -243,10 +228,10 @@ func testAttributes(t *testing.T, w *world) {
 	id, cause := uuid.New(), uuid.New()
 	ctx := outbox.ContextWithTraceparent(t.Context(), "00-11111111111111111111111111111111-2222222222222222-01")
 	tx := w.begin()
-	_, err := tx.Enqueue(ctx, []outbox.Event{Event{Entity: "Zoë ☃", N: 7}},
+	_, err := tx.Enqueue(ctx, []outbox.Event{outboxtest.Event{Entity: "Zoë ☃", N: 7}},
 		outbox.WithID(id), outbox.WithCausation(cause), outbox.WithHeader("tenant", "größe"))
 	w.must(err)
-	_, err = tx.Enqueue(t.Context(), []outbox.Event{Event{N: 8}})
+	_, err = tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{N: 8}})
 	w.must(err)
 	w.must(tx.Commit(t.Context()))
 	messages := w.all()
@@ -276,14 +261,14 @@ func testAttributes(t *testing.T, w *world) {
 func testRefusedEvent(t *testing.T, w *world) {
 	tx := w.begin()
 	for _, key := range []string{"nul \x00", "broken \xff", strings.Repeat("x", outbox.MaxKeyBytes+1)} {
-		if _, err := tx.Enqueue(t.Context(), []outbox.Event{Event{Entity: key}}); err == nil {
+		if _, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{Entity: key}}); err == nil {
 			t.Fatalf("key %q was accepted", key)
 		}
 	}
-	if _, err := tx.Enqueue(t.Context(), []outbox.Event{Event{}}, outbox.WithHeader("x", "a\x00b")); err == nil {
+	if _, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{}}, outbox.WithHeader("x", "a\x00b")); err == nil {
 		t.Fatal("a header with a NUL was accepted")
 	}
-	_, err := tx.Enqueue(t.Context(), []outbox.Event{Event{Entity: "fine"}})
+	_, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{Entity: "fine"}})
 	w.must(err)
 	w.must(tx.Commit(t.Context()))
 	w.equal("events", len(w.all()), 1)
@@ -292,7 +277,7 @@ func testRefusedEvent(t *testing.T, w *world) {
 func testReadBounds(t *testing.T, w *world) {
 	var events []outbox.Event
 	for i := range 20 {
-		events = append(events, Event{Entity: "same shard", N: int64(i)})
+		events = append(events, outboxtest.Event{Entity: "same shard", N: int64(i)})
 	}
 	w.enqueue(events...)
 	all := w.all()
@@ -318,7 +303,7 @@ func testReadBounds(t *testing.T, w *world) {
 func testReadKeys(t *testing.T, w *world) {
 	var events []outbox.Event
 	for i := range 30 {
-		events = append(events, Event{Entity: fmt.Sprint("key ", i%3), N: int64(i)})
+		events = append(events, outboxtest.Event{Entity: fmt.Sprint("key ", i%3), N: int64(i)})
 	}
 	w.enqueue(events...)
 	var p storage.ReadKeysParams
@@ -341,9 +326,9 @@ func testReadKeys(t *testing.T, w *world) {
 // watermark does meanwhile, the first one's event lies above it, or is announced as late.
 func testWatermark(t *testing.T, w *world) {
 	tx := w.begin()
-	_, err := tx.Enqueue(t.Context(), []outbox.Event{Event{Entity: "late"}})
+	_, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{Entity: "late"}})
 	w.must(err)
-	w.enqueue(Event{Entity: "early"})
+	w.enqueue(outboxtest.Event{Entity: "early"})
 	seen := w.all()[0].Seq
 	var at storage.WatermarkResult
 	ask := func() {
@@ -435,7 +420,7 @@ func testTakeAgain(t *testing.T, w *world) {
 }
 
 func testFence(t *testing.T, w *world) {
-	w.enqueue(Event{Entity: "a"}, Event{Entity: "b"}, Event{Entity: "c"})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"}, outboxtest.Event{Entity: "c"})
 	at := positions(w.all())
 	relay, owned := w.join(time.Minute)
 	stale := make([]storage.Ownership, len(owned))
@@ -463,7 +448,7 @@ func testFence(t *testing.T, w *world) {
 
 // testSettleAll settles one event of each kind in one call.
 func testSettleAll(t *testing.T, w *world) {
-	w.enqueue(Event{Entity: "a"}, Event{Entity: "b"}, Event{Entity: "c"})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"}, outboxtest.Event{Entity: "c"})
 	at := positions(w.all())
 	relay, owned := w.join(time.Minute)
 	changed, err := w.Store.Settle(t.Context(), storage.SettleParams{
@@ -479,7 +464,7 @@ func testSettleAll(t *testing.T, w *world) {
 
 // testSettleNothing has a call fail half way: nothing of it is recorded.
 func testSettleNothing(t *testing.T, w *world) {
-	w.enqueue(Event{Entity: "a"}, Event{Entity: "b"})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"})
 	at := positions(w.all())
 	relay, owned := w.join(time.Minute)
 	_, err := w.Store.Settle(t.Context(), storage.SettleParams{
@@ -495,7 +480,7 @@ func testSettleNothing(t *testing.T, w *world) {
 // testSettleAnother settles events of which another one has the seq, as after a backup was
 // restored.
 func testSettleAnother(_ *testing.T, w *world) {
-	w.enqueue(Event{Entity: "a"}, Event{Entity: "b"}, Event{Entity: "c"})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"}, outboxtest.Event{Entity: "c"})
 	all := w.all()
 	relay, owned := w.join(time.Minute)
 	others := positions(all)
@@ -517,7 +502,7 @@ func testSettleAnother(_ *testing.T, w *world) {
 }
 
 func testRetry(_ *testing.T, w *world) {
-	w.enqueue(Event{Entity: "a"}, Event{Entity: "b"}, Event{N: 3})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"}, outboxtest.Event{N: 3})
 	all := w.all()
 	relay, owned := w.join(time.Minute)
 	w.equal("changed", w.settle(storage.SettleParams{
@@ -545,7 +530,7 @@ func testRetry(_ *testing.T, w *world) {
 }
 
 func testDeadLetters(t *testing.T, w *world) {
-	ids := w.enqueue(Event{Entity: "a", N: 1}, Event{Entity: "a", N: 2}, Event{Entity: "a", N: 3})
+	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2}, outboxtest.Event{Entity: "a", N: 3})
 	relay, owned := w.join(time.Minute)
 	p := storage.SettleParams{Relay: relay, Owned: owned}
 	for _, i := range w.all() {
@@ -572,8 +557,8 @@ func testDeadLetters(t *testing.T, w *world) {
 // testReplaysAreCounted has an event die again and again beside others, which an operator does not
 // ask for.
 func testReplaysAreCounted(t *testing.T, w *world) {
-	id := w.enqueue(Event{Entity: "a", N: 1})[0]
-	w.enqueue(Event{Entity: "b", N: 1}, Event{Entity: "b", N: 2})
+	id := w.enqueue(outboxtest.Event{Entity: "a", N: 1})[0]
+	w.enqueue(outboxtest.Event{Entity: "b", N: 1}, outboxtest.Event{Entity: "b", N: 2})
 	relay, owned := w.join(time.Minute)
 	name := w.all()[0].Type
 	for replays := range 3 {
