@@ -33,8 +33,9 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 	oldProducer := w.produce(1000, w.enqueueOld)
 	w.eventually("the old relay is at work", func() bool { return oldRelay.Stats().Published > 500 })
 	w.migrate(before + 1)
-	if n := w.count(`SELECT count(*) FROM outbox`); n < walks*stepsEach/2 {
-		t.Fatalf("only %d events were pending after the migration", n)
+	pendingUp := w.count(`SELECT count(*) FROM outbox`)
+	if pendingUp < walks*stepsEach/2 {
+		t.Fatalf("only %d events were pending after the migration", pendingUp)
 	}
 	nextRelay := w.run(w.next, published, slow)
 	nextProducer := w.produce(2000, w.enqueueNext)
@@ -46,7 +47,8 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 	nextRelay.stop()
 	maps.Copy(want, nextProducer.stop())
 	w.migrate(before)
-	if n := w.count(`SELECT count(*) FROM outbox`); n == 0 {
+	pendingDown := w.count(`SELECT count(*) FROM outbox`)
+	if pendingDown == 0 {
 		t.Fatal("no event was pending after the way back")
 	}
 	afterDown := oldRelay.Stats().Published
@@ -57,7 +59,8 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 	w.migrate(before + 1)
 	oldRelay.stop()
 	maps.Copy(want, oldProducer.stop())
-	lastRelay := w.run(w.next, published, outbox.Config{Concurrency: 512})
+	published.fast.Store(true)
+	lastRelay := w.run(w.next, published, outbox.Config{})
 	w.eventually("nothing is pending", func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
 	lastRelay.stop()
 
@@ -77,6 +80,8 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM outbox_dead`); n != 0 {
 		t.Errorf("got %d dead letters", n)
 	}
+	t.Logf("%d events; %d were pending after the way up, %d after the way down; %d published twice",
+		total, pendingUp, pendingDown, published.again)
 	lost := int64(0)
 	for _, relay := range []*process{oldRelay, nextRelay, lastRelay} {
 		lost += relay.Stats().LostSettles + relay.Stats().LeasesLost

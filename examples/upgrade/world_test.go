@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute // the limit of a test that hangs
+	patience = 5 * time.Minute // the limit of a test that hangs
 	before   = 3               // how many migrations release 1 has: version 1 of each feature
 )
 
