@@ -28,8 +28,10 @@ func (r *reader) run(ctx context.Context, wakeups <-chan struct{}, once bool) er
 		poll: pollMin, most: r.config.PollInterval, bell: bell, rings: wakeups,
 		progress: r.ledger.Progress(),
 	}
+	queryCtx, cancel := lingering(ctx)
+	defer cancel()
 	for ctx.Err() == nil {
-		found, err := r.cycle(ctx)
+		found, err := r.cycle(queryCtx)
 		switch {
 		case err != nil && ctx.Err() == nil && once:
 			return err

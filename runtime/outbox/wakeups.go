@@ -35,6 +35,21 @@ func ForwardWakeups(ctx context.Context, store storage.Store) {
 	}
 }
 
+// endGrace is how long statements under way may take once they are not needed any more.
+const endGrace = time.Second
+
+// lingering returns a context that ends a moment after ctx does. A statement that is cancelled costs
+// its connection, and the request to cancel it can end some poolers; it is better to let one end
+// that takes milliseconds.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	lingering, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(endGrace, cancel) })
+	return lingering, func() {
+		stop()
+		cancel()
+	}
+}
+
 // sleep waits for d and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)

@@ -263,6 +263,10 @@ FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
      (SELECT count(*) AS events
       FROM (SELECT 1 FROM "outbox_dead" l ORDER BY l.died_at, l.id LIMIT @most::integer) AS g) AS d;
 
+-- name: BackendPID :one
+-- The server's process. A pooler tells its clients another number.
+SELECT pg_backend_pid()::integer AS pid;
+
 -- name: RingDoorbell :exec
 -- The doorbell.
 SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);

@@ -284,6 +284,10 @@ FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
 SELECT m.more::boolean AS more, m.problems::text AS problems
 FROM "outbox_maintain"((@retention_us::bigint) * interval '1 microsecond') AS m;
 
+-- name: BackendPID :one
+-- The server's process. A pooler tells its clients another number.
+SELECT pg_backend_pid()::integer AS pid;
+
 -- name: RingDoorbell :exec
 -- The doorbell.
 SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);

@@ -10,6 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const BackendPID = `-- name: BackendPID :one
+SELECT pg_backend_pid()::integer AS pid
+`
+
+// The server's process. A pooler tells its clients another number.
+func (q *Queries) BackendPID(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, BackendPID)
+	var pid int32
+	err := row.Scan(&pid)
+	return pid, err
+}
+
 const CheckRelay = `-- name: CheckRelay :one
 SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass), 0)::bigint AS last_seq,
        (COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0) << 32
