@@ -45,7 +45,7 @@ func (s *Subscriber) handle(
 	}
 	ctx = context.WithoutCancel(ctx)
 	log := s.config.Logger.With("event", d.Message.TypeName(), "id", d.Message.ID)
-	if errors.Is(err, outbox.ErrUnusable) {
+	if s.isFinal(err) {
 		stop(err)
 	}
 	if err != nil {
@@ -66,6 +66,12 @@ func (s *Subscriber) handle(
 	}
 	logFailure(ctx, log, d.Ack(ctx))
 	return 0
+}
+
+// isFinal reports whether it is pointless to try again.
+func (s *Subscriber) isFinal(err error) bool {
+	return errors.Is(err, outbox.ErrUnusable) &&
+		!(s.config.WaitForSchema && errors.Is(err, outbox.ErrMigrationMissing))
 }
 
 // nack has a delivery that was not handled come again, and returns after which delay.

@@ -55,7 +55,8 @@ func New(source Source, handler inbox.Handler, config Config) (*Subscriber, erro
 // It returns an error that wraps ErrConsumerGone if nothing can be fetched any more. What was being
 // handled is not acknowledged then. It returns an error that wraps outbox.ErrUnusable, in the same
 // orderly way as when ctx ends, if the inbox says that no retry mends it: the tables are another
-// service's, or not those that this release needs. Run may be called again once it has returned.
+// service's, or not those that this release needs; with WaitForSchema it waits for a migration that
+// is missing. Run may be called again once it has returned.
 func (s *Subscriber) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
