@@ -162,10 +162,12 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 	w.equal("published", w.relayAll(store).Published, 20)
 	w.equal("pending", w.countBacklog(store).Pending, 0)
 
-	// With a retention it says each thing that it could not do.
+	// With a retention, what there is to do, and it says each thing that it could not do.
 	w.addRetention()
 	w.exec(`GRANT SELECT, INSERT ON outbox_sent TO ` + relay + `;
 		GRANT EXECUTE ON FUNCTION outbox_maintain TO ` + relay)
+	w.equal("problems without anything to do", query[string](&world{T: t, pool: w.as(relay)},
+		`SELECT problems FROM outbox_maintain('0')`), "")
 	w.equal("problems", query[string](&world{T: t, pool: w.as(relay)}, `SELECT problems
 		FROM outbox_maintain('1 day')`),
 		"agree on a retention: permission denied for table outbox_meta; "+

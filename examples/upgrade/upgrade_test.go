@@ -61,7 +61,8 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 	maps.Copy(want, oldProducer.stop())
 	published.fast.Store(true)
 	lastRelay := w.run(w.next, published, outbox.Config{})
-	w.eventually("nothing is pending", func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
+	w.eventually("nothing is pending",
+		func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
 	lastRelay.stop()
 
 	total := 0
@@ -118,7 +119,8 @@ func (w *world) claims() (byOld, byNext error) {
 func (w *world) relays() (byOld, byNext error) {
 	w.Helper()
 	once := func(store storage.Store) error {
-		relay, err := outbox.NewRelay(store, newStream(), outbox.Config{Logger: slog.New(slog.DiscardHandler)})
+		config := outbox.Config{Logger: slog.New(slog.DiscardHandler)}
+		relay, err := outbox.NewRelay(store, newStream(), config)
 		w.must(err)
 		_, err = relay.RunOnce(w.Context())
 		if err != nil { // Run says so at once
@@ -162,10 +164,12 @@ func TestCodeIsRefusedByADatabaseThatDoesNotSuit(t *testing.T) {
 	}
 
 	// What a later release does once nothing of the oldest is deployed.
-	w.exec(`DELETE FROM inbox; UPDATE outbox_schema SET version = 3, min_compatible = 2 WHERE feature = 'outbox'`)
+	w.exec(`DELETE FROM inbox`)
+	w.exec(`UPDATE outbox_schema SET version = 3, min_compatible = 2 WHERE feature = 'outbox'`)
 	byOld, byNext = w.relays()
 	w.must(byNext)
-	w.says(byOld, outbox.ErrUnusable, `"outbox" have version 3`, "version 2 or newer", "code is of version 1")
+	w.says(byOld, outbox.ErrUnusable, `"outbox" have version 3`, "version 2 or newer",
+		"code is of version 1")
 	byOld, byNext = w.claims()
 	w.must(byNext)
 	w.says(byOld, outbox.ErrUnusable, `"outbox" have version 3`, "code is of version 1")
@@ -191,7 +195,8 @@ func TestARelayWaitsForTheMigration(t *testing.T) {
 	w.inTx(func(tx pgx.Tx) error { return w.enqueueNext(t.Context(), tx, 1, 0, 3) })
 	w.eventually("it publishes", func() bool { return published.published() == 3 })
 	relay.stop()
-	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "works again") {
-		t.Errorf("got %d lines, want one that it waits and one that it works:\n%s", lines, log.String())
+	text := log.String()
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "works again") {
+		t.Errorf("want one line that it waits and one that it works again, got:\n%s", text)
 	}
 }
