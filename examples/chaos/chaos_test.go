@@ -76,7 +76,8 @@ func TestKillingProcesses(t *testing.T) {
 		"terminated sessions, %d outages of the broker, %d crashes of the database",
 		w.committed.Load(), w.rolledBack.Load(), w.lost.Load(), w.kills, w.stalls, w.terminations,
 		w.outages, w.crashes)
-	t.Logf("%d events enqueued, and %d caused by them; %d messages published, %d of them again; %d duplicates met by the inbox",
+	t.Logf("%d events enqueued, and %d caused by them; %d messages published, %d of them again; "+
+		"%d duplicates met by the inbox",
 		w.eventCount, w.publishedDistinct-w.eventCount, w.published, w.published-w.publishedDistinct, w.duplicates.Load())
 }
 
@@ -105,7 +106,8 @@ func newWorld(t *testing.T) *world {
 		w.relays = append(w.relays, &process{role: "relay", env: env, duplicates: &w.duplicates})
 	}
 	for range 2 {
-		w.consumers = append(w.consumers, &process{role: "consumer", env: env, duplicates: &w.duplicates})
+		w.consumers = append(w.consumers,
+			&process{role: "consumer", env: env, duplicates: &w.duplicates})
 	}
 	for _, p := range w.processes() {
 		p.start(t)
@@ -136,12 +138,15 @@ func connect(t *testing.T, url, name string) *pgxpool.Pool {
 
 // openBroker makes a stream that drops next to no duplicates, so that the inbox has to.
 func (w *world) openBroker() {
-	nc, err := nats.Connect(w.broker.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	nc, err := nats.Connect(w.broker.URL(), nats.MaxReconnects(-1),
+		nats.ReconnectWait(50*time.Millisecond))
 	must(w.T, err)
 	w.Cleanup(nc.Close)
 	w.js, err = jetstream.New(nc)
 	must(w.T, err)
-	_, err = w.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: stream, Subjects: []string{"things"}, Duplicates: 100 * time.Millisecond})
+	_, err = w.js.CreateStream(w.Context(), jetstream.StreamConfig{
+		Name: stream, Subjects: []string{"things"}, Duplicates: 100 * time.Millisecond,
+	})
 	must(w.T, err)
 	_, err = w.js.CreateConsumer(w.Context(), stream, jetstream.ConsumerConfig{
 		Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 2 * time.Second, MaxAckPending: 1000,
@@ -251,7 +256,8 @@ func (w *world) eventually(what string, condition func() bool) {
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
 		if time.Now().After(deadline) {
-			w.Fatalf("not within %v: %s; %d events are in the outbox", patience, what, w.count(`SELECT count(*) FROM outbox`))
+			w.Fatalf("not within %v: %s; %d events are in the outbox", patience, what,
+				w.count(`SELECT count(*) FROM outbox`))
 		}
 	}
 }
@@ -344,7 +350,8 @@ func (w *world) messages() (all []jetstream.Msg) {
 	info, err := s.Info(w.Context())
 	must(w.T, err)
 	for len(all) < int(info.State.Msgs) {
-		batch, err := c.Fetch(min(1000, int(info.State.Msgs)-len(all)), jetstream.FetchMaxWait(patience))
+		batch, err := c.Fetch(min(1000, int(info.State.Msgs)-len(all)),
+			jetstream.FetchMaxWait(patience))
 		must(w.T, err)
 		for msg := range batch.Messages() {
 			all = append(all, msg)

@@ -61,7 +61,8 @@ func child(play func(context.Context, *pgxpool.Pool, jetstream.JetStream) error)
 		return err
 	}
 	defer pool.Close()
-	nc, err := nats.Connect(os.Getenv(envNATS), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond))
+	nc, err := nats.Connect(os.Getenv(envNATS), nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,8 @@ func (p *process) await(t *testing.T) {
 		t.Errorf("a %s did not end in %v", p.role, patience)
 		return
 	}
-	if log := p.stderr.String(); strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
+	if log := p.stderr.String(); strings.Contains(log, "DATA RACE") ||
+		strings.Contains(log, "panic:") {
 		t.Errorf("a %s met this:\n%s", p.role, log)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 const keys = 40
 
-// schema is the business's own: aggregates with a number that grows with each event, what was committed, and the effects.
+// schema is the business's own: aggregates with a number that grows with each event, what was
+// committed, and the effects.
 const schema = `
 CREATE TABLE entity (entity text PRIMARY KEY, n bigint NOT NULL DEFAULT 0);
 INSERT INTO entity (entity) SELECT 'key ' || i FROM generate_series(0, 39) AS i;
@@ -50,15 +51,18 @@ func (p *producer) run(ctx context.Context) {
 	}
 }
 
-// transact changes an aggregate under its lock and enqueues what happened; some transactions end late, some not well.
+// transact changes an aggregate under its lock and enqueues what happened; some transactions end
+// late, some not well.
 func (p *producer) transact(ctx context.Context, tx pgx.Tx) error {
 	key := fmt.Sprint("key ", p.random.IntN(keys))
 	for range 1 + p.random.IntN(3) {
 		var n int64
-		if err := tx.QueryRow(ctx, `UPDATE entity SET n = n + 1 WHERE entity = $1 RETURNING n`, key).Scan(&n); err != nil {
+		if err := tx.QueryRow(ctx, `UPDATE entity SET n = n + 1 WHERE entity = $1 RETURNING n`,
+			key).Scan(&n); err != nil {
 			return err
 		}
-		id, err := p.store.EnqueueThingHappenedV1(ctx, tx, events.ThingHappenedV1{Entity: key, N: n})
+		id, err := p.store.EnqueueThingHappenedV1(ctx, tx,
+			events.ThingHappenedV1{Entity: key, N: n})
 		if err != nil {
 			return err
 		}
@@ -72,7 +76,8 @@ func (p *producer) transact(ctx context.Context, tx pgx.Tx) error {
 	case 2:
 		pause(ctx, time.Duration(p.random.IntN(1500))*time.Millisecond)
 	case 3, 4:
-		id, err := p.store.EnqueueStrayHappenedV1(ctx, tx, events.StrayHappenedV1{Entity: "no key", N: 1})
+		id, err := p.store.EnqueueStrayHappenedV1(ctx, tx,
+			events.StrayHappenedV1{Entity: "no key", N: 1})
 		if err != nil {
 			return err
 		}
@@ -82,7 +87,8 @@ func (p *producer) transact(ctx context.Context, tx pgx.Tx) error {
 }
 
 func record(ctx context.Context, tx pgx.Tx, id uuid.UUID, key string, n int64) error {
-	_, err := tx.Exec(ctx, `INSERT INTO truth (event_id, entity, n) VALUES ($1, $2, $3)`, id, key, n)
+	_, err := tx.Exec(ctx, `INSERT INTO truth (event_id, entity, n) VALUES ($1, $2, $3)`, id, key,
+		n)
 	return err
 }
 

@@ -43,7 +43,8 @@ func inboxHarness(s store, wrap func(pgx.Tx) conformance.Tx) conformance.InboxHa
 	return conformance.InboxHarness[pgx.Tx]{
 		Store:  s,
 		Outbox: s,
-		Enqueue: func(ctx context.Context, tx pgx.Tx, e outboxtest.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+		Enqueue: func(ctx context.Context, tx pgx.Tx, e outboxtest.Event,
+			opts ...outbox.EnqueueOption) (outbox.ID, error) {
 			ids, err := wrap(tx).Enqueue(ctx, []outbox.Event{e}, opts...)
 			if err != nil {
 				return outbox.ID{}, err

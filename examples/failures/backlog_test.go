@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// backlog inserts n pending events with payloads of about size bytes, spread over all shards, for the planner to know.
+// backlog inserts n pending events with payloads of about size bytes, spread over all shards, for
+// the planner to know.
 func (w *world) backlog(n, size int) {
 	w.Helper()
 	w.insert(n, size)
@@ -106,19 +107,22 @@ func TestABacklogIsReadInBoundedPieces(t *testing.T) {
 	})
 	stop()
 	// Of each of 16 shards one event may be read that no longer fits.
-	if limit := int64(c.MaxInFlightBytes + 16*(payload+50)); store.mostBytes > limit || store.mostBytes < limit/4 {
-		t.Errorf("at most %d bytes were in memory, want %d at most, and not much less", store.mostBytes, limit)
+	if limit := int64(c.MaxInFlightBytes + 16*(payload+50)); store.mostBytes > limit ||
+		store.mostBytes < limit/4 {
+		t.Errorf("at most %d bytes were in memory, want %d at most, and not much less",
+			store.mostBytes, limit)
 	}
 	if store.mostEvents > int64(c.MaxInFlight) {
-		t.Errorf("at most %d events were in memory, want %d at most", store.mostEvents, c.MaxInFlight)
+		t.Errorf("at most %d events were in memory, want %d at most", store.mostEvents,
+			c.MaxInFlight)
 	}
 	if heap > 200<<20 {
 		t.Errorf("the heap grew to %d MB", heap>>20)
 	}
 }
 
-// TestAnOldSnapshotDoesNotMakeReadsSlow drains events while an old snapshot keeps the server from removing what is deleted, and then
-// looks at what the relay's read costs the server.
+// TestAnOldSnapshotDoesNotMakeReadsSlow drains events while an old snapshot keeps the server from
+// removing what is deleted, and then looks at what the relay's read costs the server.
 func TestAnOldSnapshotDoesNotMakeReadsSlow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,11 +130,14 @@ func TestAnOldSnapshotDoesNotMakeReadsSlow(t *testing.T) {
 	dump, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	w.must(err)
 	defer func() { _ = dump.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = dump.Exec(t.Context(), `CREATE TABLE forgotten ()`) // the session even has a transaction id
+	// the session even has a transaction id
+	_, err = dump.Exec(t.Context(), `CREATE TABLE forgotten ()`)
 	w.must(err)
 
 	store := watch(w.store)
-	w.run(store, publisherFunc(func(context.Context, *outbox.Message) error { return nil }), quick())
+	w.run(store, publisherFunc(func(context.Context, *outbox.Message) error {
+		return nil
+	}), quick())
 	w.eventually("all is published", func() bool { return w.pending() == 0 })
 	fromStart := w.readCost(startOf(store.lastRead()))
 	cost := 0

@@ -27,7 +27,8 @@ func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 		_, err := w.store.Enqueue(outbox.ContextWithTraceparent(t.Context(), traceparent), tx,
 			thing("a", 1))
 		w.must(err)
-		_, err = w.store.EnqueueThingHappenedV1(t.Context(), tx, events.ThingHappenedV1{Entity: "a"},
+		_, err = w.store.EnqueueThingHappenedV1(t.Context(), tx,
+			events.ThingHappenedV1{Entity: "a"},
 			outbox.WithHeader("traceparent", traceparent))
 		w.must(err)
 		w.must(tx.Commit(t.Context()))

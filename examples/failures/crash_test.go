@@ -22,7 +22,8 @@ const (
 	envDatabase  = "FAILURES_DATABASE"
 )
 
-// behaviours are what a relay's process does with an event. It has been written to standard output before.
+// behaviours are what a relay's process does with an event. It has been written to standard output
+// before.
 var behaviours = map[string]func(ctx context.Context, m *outbox.Message) error{
 	"die of the poison": func(_ context.Context, m *outbox.Message) error {
 		if m.Key == "poison" {
@@ -79,10 +80,11 @@ func relayProcess(behave func(context.Context, *outbox.Message) error) error {
 		return err
 	}
 	defer pool.Close()
-	relay, err := outbox.NewRelay(events.NewStore(pool), publisherFunc(func(ctx context.Context, m *outbox.Message) error {
-		fmt.Println(m.ID)
-		return behave(ctx, m)
-	}), crashing())
+	relay, err := outbox.NewRelay(events.NewStore(pool),
+		publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+			fmt.Println(m.ID)
+			return behave(ctx, m)
+		}), crashing())
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,9 @@ type process struct {
 
 func (w *world) startProcess(behaviour string) *process {
 	w.Helper()
-	p := &process{cmd: exec.Command(os.Args[0]), begun: make(chan string, 1000), ended: make(chan struct{})}
+	p := &process{
+		cmd: exec.Command(os.Args[0]), begun: make(chan string, 1000), ended: make(chan struct{}),
+	}
 	p.cmd.Env = append(os.Environ(), envBehaviour+"="+behaviour, envDatabase+"="+w.url)
 	p.cmd.Stderr = os.Stderr
 	stdin, err := p.cmd.StdinPipe()
@@ -130,20 +134,24 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// TestAnEventThatKillsTheProcessBecomesADeadLetter kills a process per attempt, and then lets all others through.
+// TestAnEventThatKillsTheProcessBecomesADeadLetter kills a process per attempt, and then lets all
+// others through.
 func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list := []events.Event{thing("poison", 1)}
 	for n := range 10 {
-		list = append(list, thing(fmt.Sprint("bystander ", n), 1), events.StrayHappenedV1{N: int64(n)})
+		list = append(list, thing(fmt.Sprint("bystander ", n), 1),
+			events.StrayHappenedV1{N: int64(n)})
 	}
 	ids := w.enqueue(list...)
 	dead := func() int { return query[int](w, `SELECT count(*) FROM outbox_dead`) }
 	deaths := 0
 	for ; dead() == 0 && deaths < 3*crashAttempts; deaths++ {
 		p := w.startProcess("die of the poison")
-		w.eventually("the process dies, or the event is dead", func() bool { return p.hasEnded() || dead() > 0 })
+		w.eventually("the process dies, or the event is dead", func() bool {
+			return p.hasEnded() || dead() > 0
+		})
 		// Nothing is gained by waiting for the lease to expire.
 		w.exec(`UPDATE outbox_relay SET expires_at = now()`)
 	}
@@ -151,7 +159,8 @@ func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	w.eventually("all others are published", func() bool { return w.pending() == 0 })
 	letters := w.deadLetters(10)
 	w.equal("dead letters", len(letters), 1)
-	w.equal("the dead", fmt.Sprint(letters[0].ID, letters[0].Attempts), fmt.Sprint(ids[0], crashAttempts))
+	w.equal("the dead", fmt.Sprint(letters[0].ID, letters[0].Attempts),
+		fmt.Sprint(ids[0], crashAttempts))
 	t.Logf("after %d processes: %s", deaths, letters[0].Error)
 }
 

@@ -18,14 +18,16 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestCommitsOfProducersWaitForNoNotify holds the lock that NOTIFY takes in each commit, one in the whole database: a session that has
-// notified waits for a standby that does not exist.
+// TestCommitsOfProducersWaitForNoNotify holds the lock that NOTIFY takes in each commit, one in the
+// whole database: a session that has notified waits for a standby that does not exist.
 func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
 	t.Parallel()
 	w := ownServer(t)
 	w.exec(`ALTER SYSTEM SET synchronous_standby_names = 'nobody'`)
 	w.exec(`SELECT pg_reload_conf()`)
-	w.eventually("the standby is waited for", func() bool { return query[string](w, `SHOW synchronous_standby_names`) == "nobody" })
+	w.eventually("the standby is waited for", func() bool {
+		return query[string](w, `SHOW synchronous_standby_names`) == "nobody"
+	})
 	release := w.holdNotifyLock()
 	defer release()
 
@@ -36,7 +38,8 @@ func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
 		return err
 	}
 	var refused *pgconn.PgError
-	if err := pgx.BeginFunc(t.Context(), timely, notifying); !errors.As(err, &refused) || refused.Code != "55P03" {
+	if err := pgx.BeginFunc(t.Context(), timely, notifying); !errors.As(err, &refused) ||
+		refused.Code != "55P03" {
 		t.Fatalf("a commit with a notification: got %v, want a lock timeout", err)
 	}
 	recording := &outboxtest.RecordingPublisher{}
@@ -117,7 +120,9 @@ func TestTheListenerSitsInNoTransaction(t *testing.T) {
 		<-goOn
 		return nil
 	}), quick())
-	w.eventually("the relay listens", func() bool { return relay.Stats().Listening && w.listenerPid() != 0 })
+	w.eventually("the relay listens", func() bool {
+		return relay.Stats().Listening && w.listenerPid() != 0
+	})
 	w.enqueue(thing("a", 1), thing("b", 1))
 	<-began // and takes its time
 	for range 100 {
@@ -138,7 +143,9 @@ func TestAListenerThatLosesItsConnectionListensAgain(t *testing.T) {
 	c.PollInterval = 10 * patience // so that nothing is found but by the doorbell
 	relay, _ := w.run(w.store, recording, c)
 	for n := range 3 {
-		w.eventually("the relay listens", func() bool { return relay.Stats().Listening && w.listenerPid() != 0 })
+		w.eventually("the relay listens", func() bool {
+			return relay.Stats().Listening && w.listenerPid() != 0
+		})
 		w.insertElsewhere(fmt.Sprint("key ", n))
 		w.notify()
 		w.published(recording, n+1)
@@ -163,7 +170,9 @@ func TestPollingFindsEventsWhileNobodyListens(t *testing.T) {
 	for n := range 20 {
 		w.insertElsewhere(fmt.Sprint("key ", n))
 		w.published(recording, n+1)
-		w.eventually("the relay has nothing to do", func() bool { return w.pending() == 0 && relay.Stats().InFlight == 0 })
+		w.eventually("the relay has nothing to do", func() bool {
+			return w.pending() == 0 && relay.Stats().InFlight == 0
+		})
 	}
 	w.equal("listening", relay.Stats().Listening, false)
 }

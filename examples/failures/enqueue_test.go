@@ -21,7 +21,8 @@ func (w *world) role() string {
 	role := "outboxgen_test_" + strings.ToLower(rand.Text()[:12])
 	w.exec(`CREATE ROLE ` + role)
 	w.Cleanup(func() {
-		_, err := w.pool.Exec(context.WithoutCancel(w.Context()), `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		_, err := w.pool.Exec(context.WithoutCancel(w.Context()),
+			`DROP OWNED BY `+role+`; DROP ROLE `+role)
 		w.must(err)
 	})
 	return role
@@ -41,9 +42,12 @@ func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list := manyThings(2 * outbox.CopyThreshold)
-	ctx := outbox.ContextWithTraceparent(t.Context(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	ctx := outbox.ContextWithTraceparent(t.Context(),
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	rows := map[string]string{}
-	for name, split := range map[string]int{"inserted": outbox.CopyThreshold - 1, "copied": len(list)} {
+	for name, split := range map[string]int{
+		"inserted": outbox.CopyThreshold - 1, "copied": len(list),
+	} {
 		tx := w.begin()
 		for from := 0; from < len(list); from += split {
 			part := list[from:min(from+split, len(list))]
@@ -108,10 +112,12 @@ var enqueuers = map[string]enqueuer{
 		return err
 	},
 	"Enqueue of many": func(ctx context.Context, w *world, tx pgx.Tx, header string) error {
-		_, err := w.store.Enqueue(ctx, tx, append(manyThings(outbox.CopyThreshold), thing(header, 1))...)
+		_, err := w.store.Enqueue(ctx, tx,
+			append(manyThings(outbox.CopyThreshold), thing(header, 1))...)
 		return err
 	},
-	"WitnessTx.EnqueueStrayHappenedV1": func(ctx context.Context, _ *world, tx pgx.Tx, header string) error {
+	"WitnessTx.EnqueueStrayHappenedV1": func(ctx context.Context, _ *world, tx pgx.Tx,
+		header string) error {
 		handling := events.WitnessTx{Tx: tx, Message: delivery()}
 		_, err := handling.EnqueueStrayHappenedV1(ctx, events.StrayHappenedV1{},
 			outbox.WithHeader("x", header))
@@ -164,7 +170,8 @@ func TestAnInvalidEventLeavesTheBatchAsItWas(t *testing.T) {
 		events.ThingHappenedV1{}); !errors.As(err, &invalid) {
 		t.Errorf("QueueThingHappenedV1: got %v, want an *outbox.EventError", err)
 	}
-	if _, err := w.store.QueueVersions(t.Context(), &batch, manyThings(2)); !errors.As(err, &invalid) {
+	if _, err := w.store.QueueVersions(t.Context(), &batch, manyThings(2)); !errors.As(err,
+		&invalid) {
 		t.Errorf("QueueVersions: got %v, want an *outbox.EventError", err)
 	}
 	w.equal("statements", batch.Len(), 0)
@@ -178,7 +185,9 @@ func TestABatchThatAPoolSendsIsATransactionOfItsOwn(t *testing.T) {
 	for i, mode := range []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
 	} {
-		pool := connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+		pool := connect(t, w.url, func(c *pgxpool.Config) {
+			c.ConnConfig.DefaultQueryExecMode = mode
+		})
 		send := func() error {
 			var batch pgx.Batch
 			_, err := w.store.QueueThingHappenedV1(t.Context(), &batch,

@@ -19,16 +19,20 @@ import (
 
 // delivery is an event as a broker delivers it.
 func delivery() *outbox.Message {
-	return &outbox.Message{ID: uuid.New(), Type: "thing.happened", Version: 1, Payload: []byte(`{"entity":"a","n":1}`)}
+	return &outbox.Message{
+		ID: uuid.New(), Type: "thing.happened", Version: 1, Payload: []byte(`{"entity":"a","n":1}`),
+	}
 }
 
-// consumer returns the inbox of a consumer of any name, which leaves an effect that nothing else keeps from happening twice.
+// consumer returns the inbox of a consumer of any name, which leaves an effect that nothing else
+// keeps from happening twice.
 func (w *world) consumer(name string, then func(ctx context.Context) error) *inbox.Inbox[pgx.Tx] {
 	w.Helper()
 	w.exec(`CREATE TABLE IF NOT EXISTS effect (consumer text, event_id uuid)`)
 	return inbox.New[pgx.Tx](name, w.store, map[string]inbox.Route[pgx.Tx]{
 		"thing.happened@1": func(ctx context.Context, tx pgx.Tx, m *outbox.Message) error {
-			if _, err := tx.Exec(ctx, `INSERT INTO effect VALUES ($1, $2)`, name, m.ID.String()); err != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO effect VALUES ($1, $2)`, name,
+				m.ID.String()); err != nil {
 				return err
 			}
 			return then(ctx)
@@ -55,7 +59,8 @@ func TestASecondConsumerAppliesTheEventToo(t *testing.T) {
 	w.equal("effects", w.effects(), 2)
 }
 
-// TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent has a handler send the statement that pgx does not see.
+// TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent has a handler send the statement that pgx
+// does not see.
 func TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,13 +148,15 @@ func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
 // setting changes a default of the test's database, for all connections from now on.
 func (w *world) setting(name, value string) {
 	w.Helper()
-	w.exec(fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = %%L', current_database(), '%s'); END $$", name, value))
+	w.exec(fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = %%L', "+
+		"current_database(), '%s'); END $$", name, value))
 	w.pool = connect(w.T, w.url)
 	w.store = events.NewStore(w.pool)
 	w.equal(name, query[string](w, "SHOW "+name), value)
 }
 
-// produceWithRetries repeats a transaction that cannot be serialised, as everybody has to who asks for that.
+// produceWithRetries repeats a transaction that cannot be serialised, as everybody has to who asks
+// for that.
 func (w *world) produceWithRetries(key string, n int) {
 	for i := 0; i < n; {
 		err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
@@ -204,14 +211,15 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	c.MinRetryDelay, c.MaxRetryDelay = 1000*time.Hour, 1000*time.Hour
 	refusals := make(chan struct{}, 1)
 	refusals <- struct{}{}
-	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published, Decide: func(*outbox.Message) outboxtest.Fault {
-		select {
-		case <-refusals:
-			return outboxtest.Refuse
-		default:
-			return outboxtest.Deliver
-		}
-	}}, c)
+	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published,
+		Decide: func(*outbox.Message) outboxtest.Fault {
+			select {
+			case <-refusals:
+				return outboxtest.Refuse
+			default:
+				return outboxtest.Deliver
+			}
+		}}, c)
 	w.eventually("it is put off", func() bool { return relay.Stats().Retried == 1 })
 	outcome, err := consumer.Handle(t.Context(), m)
 	w.must(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestRelaysOutlastTheEndOfAllTheirConnections ends every session of the database again and again, as a restart does, and then has
-// the database hang for longer than the lease.
+// TestRelaysOutlastTheEndOfAllTheirConnections ends every session of the database again and again,
+// as a restart does, and then has the database hang for longer than the lease.
 func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -31,7 +31,9 @@ func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 	for range 15 {
 		before := len(recording.Messages())
 		w.terminateVictims()
-		w.eventually("events are published again", func() bool { return len(recording.Messages()) > before+5 })
+		w.eventually("events are published again", func() bool {
+			return len(recording.Messages()) > before+5
+		})
 	}
 	w.hang()
 	close(stop)
@@ -87,7 +89,8 @@ func (w *world) hang() {
 	w.must(err)
 	w.eventually("the lease of every relay has ended", func() bool {
 		var alive int
-		w.must(tx.QueryRow(w.Context(), `SELECT count(*) FROM outbox_relay WHERE expires_at > clock_timestamp()`).Scan(&alive))
+		w.must(tx.QueryRow(w.Context(),
+			`SELECT count(*) FROM outbox_relay WHERE expires_at > clock_timestamp()`).Scan(&alive))
 		return alive == 0
 	})
 	w.must(tx.Rollback(w.Context()))

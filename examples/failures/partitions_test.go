@@ -86,11 +86,14 @@ func TestPartitionsAreMadeAheadAndDroppedAfterTheRetention(t *testing.T) {
 	w.equal("partitions", w.partitions(), "-1 0 1 2")
 	w.keepEvents(10)
 	w.equal("published", w.relayAll(store).Published, 10)
-	w.equal("kept in the partition of today", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), 10)
-	w.equal("kept in the default one", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 0)
+	w.equal("kept in the partition of today",
+		query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), 10)
+	w.equal("kept in the default one",
+		query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 0)
 }
 
-// TestJanitorsDoNotDeadlock has four begin at the same moment, while events are settled into the partitions that they make.
+// TestJanitorsDoNotDeadlock has four begin at the same moment, while events are settled into the
+// partitions that they make.
 func TestJanitorsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -142,7 +145,8 @@ func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
 	w.equal("published", w.relayAll(store).Published, 10)
 }
 
-// TestCleaningUpGoesInChunks: what the default partition holds is deleted a little at a time, never in one long transaction.
+// TestCleaningUpGoesInChunks: what the default partition holds is deleted a little at a time, never
+// in one long transaction.
 func TestCleaningUpGoesInChunks(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -154,7 +158,8 @@ func TestCleaningUpGoesInChunks(t *testing.T) {
 		w.maintain(store)
 		now := query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`)
 		if deleted := left - now; deleted <= 0 || deleted > 50_000 {
-			t.Fatalf("call %d deleted %d of %d rows, want some, and at most 50,000", calls+1, deleted, left)
+			t.Fatalf("call %d deleted %d of %d rows, want some, and at most 50,000", calls+1,
+				deleted, left)
 		}
 		left = now
 	}

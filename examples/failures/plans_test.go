@@ -8,7 +8,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// TestAReadTouchesNothingButWhatItReturns holds for a planner that knows how full the outbox is, and for one that believes it to be empty.
+// TestAReadTouchesNothingButWhatItReturns holds for a planner that knows how full the outbox is,
+// and for one that believes it to be empty.
 func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 	t.Parallel()
 	for name, believe := range map[string]func(*world){
@@ -27,7 +28,8 @@ func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 			believe(w)
 			// Each event is a page, and so is each step down an index.
 			if cost, most := w.readCost(everyShard(20, 1<<20)), 16*(20+5); cost > most {
-				t.Errorf("a read of 20 events of each of 16 shards touches %d pages, want %d at most", cost, most)
+				t.Errorf("a read of 20 events of each of 16 shards touches %d pages, want %d at "+
+					"most", cost, most)
 			}
 			empty := storage.ReadParams{
 				Shards: []storage.ShardRead{{Shard: 99, Limit: 1000}}, MaxBytes: 1 << 20,

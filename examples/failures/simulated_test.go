@@ -21,10 +21,10 @@ import (
 
 const shards = 16
 
-// inBubble runs f in a bubble of testing/synctest, on one processor: with more, the race detector of
-// Go 1.26 crashes now and then (SIGSEGV), since two goroutines that look at the channels of expired
-// timers at once share the bubble's race context. The detector finds the same races on one processor,
-// for it compares by what happens before what.
+// inBubble runs f in a bubble of testing/synctest, on one processor: with more, the race detector
+// of Go 1.26 crashes now and then (SIGSEGV), since two goroutines that look at the channels of
+// expired timers at once share the bubble's race context. The detector finds the same races on one
+// processor, for it compares by what happens before what.
 func inBubble(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -165,14 +165,18 @@ func TestAFailedEventThatIsDeletedByHandHoldsItsKeyNoLonger(t *testing.T) {
 		store := &hiding{MemStore: memory}
 		w := &world{T: t}
 		recording := &outboxtest.RecordingPublisher{}
-		relay, _ := w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-			if m.ID == ids[0] {
-				return outboxtest.Refuse
-			}
-			return outboxtest.Deliver
-		}}, outbox.Config{MinRetryDelay: time.Hour, MaxRetryDelay: 24 * time.Hour, Logger: silent()})
+		relay, _ := w.run(store, &outboxtest.FaultyPublisher{Next: recording,
+			Decide: func(m *outbox.Message) outboxtest.Fault {
+				if m.ID == ids[0] {
+					return outboxtest.Refuse
+				}
+				return outboxtest.Deliver
+			}}, outbox.Config{
+			MinRetryDelay: time.Hour, MaxRetryDelay: 24 * time.Hour, Logger: silent(),
+		})
 		time.Sleep(10 * time.Second)
-		w.equal("held keys, published", fmt.Sprint(relay.Stats().Held, len(recording.Messages())), "1 0")
+		w.equal("held keys, published", fmt.Sprint(relay.Stats().Held, len(recording.Messages())),
+			"1 0")
 		store.hide(ids[0])
 		time.Sleep(2 * time.Minute)
 		messages := recording.Messages()
@@ -181,7 +185,8 @@ func TestAFailedEventThatIsDeletedByHandHoldsItsKeyNoLonger(t *testing.T) {
 	})
 }
 
-// TestRetriesAfterACrashAreInTime: a relay vanishes, and its successor, which charges attempts beforehand, meets a refusal.
+// TestRetriesAfterACrashAreInTime: a relay vanishes, and its successor, which charges attempts
+// beforehand, meets a refusal.
 func TestRetriesAfterACrashAreInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		store, ids := memory(t, things(1, 60)...)
@@ -193,16 +198,20 @@ func TestRetriesAfterACrashAreInTime(t *testing.T) {
 		var refused atomic.Int64
 		recording := &outboxtest.RecordingPublisher{}
 		began := time.Now()
-		w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-			if m.ID == ids[0] && refused.Add(1) <= 9 {
-				return outboxtest.Refuse
-			}
-			return outboxtest.Deliver
-		}}, outbox.Config{MinRetryDelay: time.Millisecond, MaxRetryDelay: time.Second, Logger: silent()})
+		w.run(store, &outboxtest.FaultyPublisher{Next: recording,
+			Decide: func(m *outbox.Message) outboxtest.Fault {
+				if m.ID == ids[0] && refused.Add(1) <= 9 {
+					return outboxtest.Refuse
+				}
+				return outboxtest.Deliver
+			}}, outbox.Config{
+			MinRetryDelay: time.Millisecond, MaxRetryDelay: time.Second, Logger: silent(),
+		})
 		for len(recording.Messages()) < len(ids) {
 			time.Sleep(100 * time.Millisecond)
 			if time.Since(began) > 10*time.Second {
-				t.Fatalf("%d of %d events after %v and %d refusals: its retries are at most half a second apart",
+				t.Fatalf("%d of %d events after %v and %d refusals: its retries are at most half "+
+					"a second apart",
 					len(recording.Messages()), len(ids), time.Since(began), refused.Load())
 			}
 		}

@@ -146,7 +146,9 @@ func TestAnEventThatCannotBeSettledStandsInNoOthersWay(t *testing.T) {
 		n += len(w.enqueue(list...))
 		w.eventually("all others are settled", func() bool { return w.pending() == 2 })
 	}
-	w.eventually("what was settled is counted", func() bool { return relay.Stats().Published == int64(n-2) })
+	w.eventually("what was settled is counted", func() bool {
+		return relay.Stats().Published == int64(n-2)
+	})
 	w.exec(`DROP TRIGGER refuse ON outbox`)
 	w.eventually("all is settled", func() bool { return w.pending() == 0 })
 	stop()

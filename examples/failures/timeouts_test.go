@@ -11,8 +11,9 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 )
 
-// TestAReadThatTheServerEndsLeavesThePoolToOthers has reads run into the role's statement_timeout while others use the same pool. A
-// connection that was given back twice would be two users' at once: the race detector sees that.
+// TestAReadThatTheServerEndsLeavesThePoolToOthers has reads run into the role's statement_timeout
+// while others use the same pool. A connection that was given back twice would be two users' at
+// once: the race detector sees that.
 func TestAReadThatTheServerEndsLeavesThePoolToOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestTimesAreRightInZonesWithDaylightSaving: a lease and a retry of some months span a change of the clocks, and last as long all the
-// same.
+// TestTimesAreRightInZonesWithDaylightSaving: a lease and a retry of some months span a change of
+// the clocks, and last as long all the same.
 func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Pacific/Chatham"} {
@@ -60,7 +60,8 @@ const tolerance = 30 * time.Minute
 // lasts checks how long it is until an instant, by the database's clock.
 func (w *world) lasts(what, instant string, want time.Duration) {
 	w.Helper()
-	seconds := query[float64](w, `SELECT extract(epoch FROM (`+instant+`) - clock_timestamp())::float8`)
+	seconds := query[float64](w,
+		`SELECT extract(epoch FROM (`+instant+`) - clock_timestamp())::float8`)
 	got := time.Duration(seconds * float64(time.Second))
 	if got > want || got < want-tolerance {
 		w.Errorf("%s of %v ends in %v", what, want, got)
@@ -74,7 +75,9 @@ type arguments struct {
 	instants   []string
 }
 
-func (a *arguments) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+func (a *arguments) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData,
+) context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.statements++
@@ -104,7 +107,8 @@ func holdsInstant(t reflect.Type) bool {
 	return false
 }
 
-// TestTheApplicationsClockDecidesNothing: no statement carries an instant, so that a clock that is wrong cannot matter.
+// TestTheApplicationsClockDecidesNothing: no statement carries an instant, so that a clock that is
+// wrong cannot matter.
 func TestTheApplicationsClockDecidesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,11 +129,14 @@ func TestACustomersTextMayContainAnything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
-	texts := []string{"a\x00b", "\u0000", `\u0000`, "\U0001F4A9", "<&>\u2028", "'; DROP TABLE outbox; --"}
+	texts := []string{
+		"a\x00b", "\u0000", `\u0000`, "\U0001F4A9", "<&>\u2028", "'; DROP TABLE outbox; --",
+	}
 	for i, text := range texts {
 		w.enqueue(events.StrayHappenedV1{Entity: text, N: int64(i)})
 	}
-	w.equal("events an operator can see", query[int](w, `SELECT count(*) FROM outbox_status WHERE payload LIKE '{"entity":%'`), len(texts))
+	w.equal("events an operator can see", query[int](w,
+		`SELECT count(*) FROM outbox_status WHERE payload LIKE '{"entity":%'`), len(texts))
 	w.run(w.store, recording, quick())
 	seen := map[string]bool{}
 	for _, m := range w.published(recording, len(texts)) {
@@ -146,7 +153,8 @@ func TestACustomersTextMayContainAnything(t *testing.T) {
 func (w *world) decode(m *outbox.Message) (text string) {
 	w.Helper()
 	c := inbox.New[pgx.Tx]("reader", w.store, map[string]inbox.Route[pgx.Tx]{
-		"stray.happened@1": inbox.RouteTo(func(_ context.Context, _ pgx.Tx, _ *outbox.Message, e events.StrayHappenedV1) error {
+		"stray.happened@1": inbox.RouteTo(func(_ context.Context, _ pgx.Tx, _ *outbox.Message,
+			e events.StrayHappenedV1) error {
 			text = e.Entity
 			return nil
 		}),
@@ -156,7 +164,8 @@ func (w *world) decode(m *outbox.Message) (text string) {
 	return text
 }
 
-// TestARefusalOfAnyTextIsRecorded: a broker's error may hold what a text column refuses, and must not keep its event from being settled.
+// TestARefusalOfAnyTextIsRecorded: a broker's error may hold what a text column refuses, and must
+// not keep its event from being settled.
 func TestARefusalOfAnyTextIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,18 +13,27 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestRowsThatBecomeVisibleLateAreNotSkipped commits in another order than it enqueues. A reader that goes on from the last
-// number it saw shows that there was something to miss.
+// TestRowsThatBecomeVisibleLateAreNotSkipped commits in another order than it enqueues. A reader
+// that goes on from the last number it saw shows that there was something to miss.
 func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
-	held := make(chan struct{}) // until then nothing is settled, so that the naive reader finds all it can
+	// until then nothing is settled, so that the naive reader finds all it can
+	held := make(chan struct{})
 	w.run(w.store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
 		<-held
 		return recording.Publish(ctx, m)
-	}), outbox.Config{Lease: patience * 2, PublishTimeout: patience, Concurrency: 1, MaxInFlight: 64, Logger: silent()})
-	w.eventually("the relay has begun", func() bool { return query[int](w, `SELECT count(*) FROM outbox_relay`) == 1 })
+	}), outbox.Config{
+		Lease:          patience * 2,
+		PublishTimeout: patience,
+		Concurrency:    1,
+		MaxInFlight:    64,
+		Logger:         silent(),
+	})
+	w.eventually("the relay has begun", func() bool {
+		return query[int](w, `SELECT count(*) FROM outbox_relay`) == 1
+	})
 
 	seen, last := w.naiveCursor()
 	committed := w.commitInAnyOrder(5, 100) + w.commitBehind(last)
@@ -85,7 +94,8 @@ func (w *world) naiveCursor() (end func() int, last *atomic.Int64) {
 	}, last
 }
 
-// commitInAnyOrder has producers keep some transactions open at a time, and returns how many were committed.
+// commitInAnyOrder has producers keep some transactions open at a time, and returns how many were
+// committed.
 func (w *world) commitInAnyOrder(producers, each int) int {
 	var committed atomic.Int64
 	var running sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package failures shows that what users of outbox, inbox and queue tables met in the field cannot happen here, or is
-// handled: a test for each, on a real server. docs/failures.md lists them all.
+// Package failures shows that what users of outbox, inbox and queue tables met in the field cannot
+// happen here, or is handled: a test for each, on a real server. docs/failures.md lists them all.
 package failures_test
 
 import (
@@ -52,7 +52,8 @@ func worldAt(t *testing.T, url string) *world {
 	return w
 }
 
-// retaining returns a database of the test's own with the tables of the prefixed catalogue, which keeps published events.
+// retaining returns a database of the test's own with the tables of the prefixed catalogue, which
+// keeps published events.
 func retaining(t *testing.T) (*world, *prefixed.Store) {
 	t.Helper()
 	w := &world{T: t, url: postgresenv.New(t).URL}
@@ -128,7 +129,9 @@ func (w *world) begin() pgx.Tx {
 }
 
 // thing is an event with a key.
-func thing(key string, n int) events.Event { return events.ThingHappenedV1{Entity: key, N: int64(n)} }
+func thing(key string, n int) events.Event {
+	return events.ThingHappenedV1{Entity: key, N: int64(n)}
+}
 
 // enqueue commits events in one transaction.
 func (w *world) enqueue(list ...events.Event) []outbox.ID {

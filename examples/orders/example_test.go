@@ -53,7 +53,8 @@ func Example_consumer() {
 
 	inventory := events.NewInventory(store, orders.Inventory{})
 	for range 2 {
-		outcome, err := inventory.Handle(ctx, message) // a subscriber calls it, and acknowledges the message where err is nil
+		// a subscriber calls it, and acknowledges the message where err is nil
+		outcome, err := inventory.Handle(ctx, message)
 		check(err)
 		mugs, err := shopdb.New(pool).GetStock(ctx, "mug")
 		check(err)
@@ -73,7 +74,9 @@ func Example_deadLetters() {
 	defer pool.Close()
 	store := events.NewStore(pool)
 	shop := orders.NewShop(store)
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return shop.PlaceOrder(ctx, tx, twoMugs()) })
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return shop.PlaceOrder(ctx, tx, twoMugs())
+	})
 	check(err)
 
 	refusing := &outboxtest.FaultyPublisher{

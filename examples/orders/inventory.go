@@ -27,10 +27,13 @@ func (Inventory) HandleOrderPlacedV1(
 ) error {
 	// In the same order everywhere, so that two orders of the same articles do not wait for each
 	// other.
-	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int { return strings.Compare(a.Sku, b.Sku) })
+	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int {
+		return strings.Compare(a.Sku, b.Sku)
+	})
 	db := shopdb.New(tx)
 	for _, line := range lines {
-		n, err := db.ReserveStock(ctx, shopdb.ReserveStockParams{Sku: line.Sku, Quantity: line.Quantity})
+		n, err := db.ReserveStock(ctx,
+			shopdb.ReserveStockParams{Sku: line.Sku, Quantity: line.Quantity})
 		if err != nil {
 			return fmt.Errorf("reserve %s: %w", line.Sku, err)
 		}
@@ -38,6 +41,7 @@ func (Inventory) HandleOrderPlacedV1(
 			return fmt.Errorf("reserve %s: %w", line.Sku, ErrOutOfStock)
 		}
 	}
-	_, err := tx.EnqueueStockReservedV1(ctx, events.StockReservedV1{OrderID: e.OrderID, Lines: e.Lines})
+	_, err := tx.EnqueueStockReservedV1(ctx,
+		events.StockReservedV1{OrderID: e.OrderID, Lines: e.Lines})
 	return err
 }

@@ -17,8 +17,9 @@ const (
 	queries = module + "/orders/internal/events/outboxdb" // the same in Go for every catalogue
 )
 
-// What a catalogue can say compiles, and is clean under go vet; the tests among the golden files pass. As these stand in
-// another module, go test takes an old result for good after they have changed, unless it is told -count=1.
+// What a catalogue can say compiles, and is clean under go vet; the tests among the golden files
+// pass. As these stand in another module, go test takes an old result for good after they have
+// changed, unless it is told -count=1.
 func TestGoldensCompileAndPass(t *testing.T) {
 	t.Parallel()
 	dir := compilable(t, "*")
@@ -50,8 +51,8 @@ func enqueue(ctx context.Context, tx pgx.Tx, ofMinimal *minimal.Store, ofOrders 
 func main() { _ = enqueue }
 `
 
-// TestTwoCataloguesDoNotMix builds a program that hands an event to its own catalogue's store, and one
-// that hands it to another's.
+// TestTwoCataloguesDoNotMix builds a program that hands an event to its own catalogue's store, and
+// one that hands it to another's.
 func TestTwoCataloguesDoNotMix(t *testing.T) {
 	t.Parallel()
 	dir := compilable(t, "minimal", "orders")
@@ -79,7 +80,8 @@ func compilable(t *testing.T, cases ...string) string {
 	copyModuleFiles(t, dir)
 	for _, name := range cases {
 		for _, events := range glob(t, filepath.Join(goldens, name, "events")) {
-			to := filepath.Join(dir, "internal", "goldens", filepath.Base(filepath.Dir(events)), "events")
+			to := filepath.Join(dir, "internal", "goldens", filepath.Base(filepath.Dir(events)),
+				"events")
 			copyFiles(t, filepath.Join(to, "outboxdb"), glob(t, filepath.Join(queries, "*.go")))
 			copyFiles(t, to, glob(t, filepath.Join(events, "*.go")))
 			writeStore(t, to)
@@ -90,8 +92,8 @@ func compilable(t *testing.T, cases ...string) string {
 
 var packageClause = regexp.MustCompile(`(?m)^package .*$`)
 
-// writeStore makes the store of a case, which it shares with all others that have consumers, or that
-// have none, except for its package and its imports. A test of gen/golang holds it to that.
+// writeStore makes the store of a case, which it shares with all others that have consumers, or
+// that have none, except for its package and its imports. A test of gen/golang holds it to that.
 func writeStore(t *testing.T, dir string) {
 	t.Helper()
 	read := func(file string) []byte {

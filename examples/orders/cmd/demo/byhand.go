@@ -13,7 +13,8 @@ import (
 	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
 )
 
-// The two ways to write to a database and to a broker by hand. The process that does it is killed between the two.
+// The two ways to write to a database and to a broker by hand. The process that does it is killed
+// between the two.
 const (
 	byHandCommand = "by-hand"
 	commitFirst   = "commit-first"
@@ -57,7 +58,8 @@ func writeByHand(ctx context.Context, way string) error {
 	return inTurn(ctx, commit, publish)
 }
 
-// inTurn stops between the two for the demo to kill it. Elsewhere that moment is shorter, and comes more often.
+// inTurn stops between the two for the demo to kill it. Elsewhere that moment is shorter, and comes
+// more often.
 func inTurn(ctx context.Context, first, second func() error) error {
 	if err := first(); err != nil {
 		return err
@@ -98,11 +100,15 @@ func dualWrite(ctx context.Context, w *world) error {
 	if err := w.reach(ctx, "an order without an event", func(s *state) { s.Orders++ }); err != nil {
 		return err
 	}
-	w.say("The other way round: the event is published, then the order is committed. Killed in between again.")
+	w.say("The other way round: the event is published, then the order is committed. Killed in " +
+		"between again.")
 	if err := w.dieHalfWay(ctx, publishFirst); err != nil {
 		return err
 	}
-	err := w.reach(ctx, "an event without an order", func(s *state) { s.OrderMessages++; s.Unhandled++ })
+	err := w.reach(ctx, "an event without an order", func(s *state) {
+		s.OrderMessages++
+		s.Unhandled++
+	})
 	if err != nil {
 		return err
 	}
@@ -124,7 +130,8 @@ func (w *world) announcesNothing(ctx context.Context) error {
 		return err
 	}
 	var exists bool
-	err = w.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM orders WHERE id = $1::uuid)", string(m.Data)).Scan(&exists)
+	err = w.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM orders WHERE id = $1::uuid)",
+		string(m.Data)).Scan(&exists)
 	if err == nil && exists {
 		err = fmt.Errorf("the order %s is there", m.Data)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 )
 
-// beDemo is set where a test starts the test binary as the demo: the race detector then sees all of it.
+// beDemo is set where a test starts the test binary as the demo: the race detector then sees all of
+// it.
 const beDemo = "OUTBOXGEN_TEST_BE_DEMO"
 
 func TestMain(m *testing.M) {
@@ -44,8 +45,10 @@ func TestDemo(t *testing.T) {
 		"Act 4. ", "✓ an order that was rolled back has no event",
 		"Act 5. ", "✓ published twice with the same event id, ",
 		"Act 6. ", "✓ published twice with the same event id, ",
-		"Act 7. ", "✓ the duplicate reserved nothing, and sent on what the first delivery had not got out",
-		"In the end: 8 orders, whose events were published 10 times, applied 8 times, and took 8 mugs.\n",
+		"Act 7. ", "✓ the duplicate reserved nothing, and sent on what the first delivery had " +
+			"not got out",
+		"In the end: 8 orders, whose events were published 10 times, applied 8 times, and took 8 " +
+			"mugs.\n",
 	} {
 		_, after, found := strings.Cut(rest, want)
 		if !found {
@@ -116,7 +119,8 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// checkNothingIsLeft looks for temporary files, which servers and programs have, and for processes that were started from there.
+// checkNothingIsLeft looks for temporary files, which servers and programs have, and for processes
+// that were started from there.
 func (d *demo) checkNothingIsLeft(t *testing.T) {
 	t.Helper()
 	files, err := os.ReadDir(d.temp)

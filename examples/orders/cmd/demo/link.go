@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// link is the line between a process and the broker. It breaks at a given word: then nothing gets through either way, and neither
-// side is told, until it is mended. What was under way by then is lost.
+// link is the line between a process and the broker. It breaks at a given word: then nothing gets
+// through either way, and neither side is told, until it is mended. What was under way by then is
+// lost.
 type link struct {
 	broker   string // its address
 	listener net.Listener
@@ -32,7 +33,8 @@ type trap struct {
 	sprung chan struct{}
 }
 
-// newLink opens a line that lasts until ctx ends. The listener's address is the process's way to the broker.
+// newLink opens a line that lasts until ctx ends. The listener's address is the process's way to
+// the broker.
 func newLink(ctx context.Context, broker string) (*link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +49,8 @@ func newLink(ctx context.Context, broker string) (*link, error) {
 
 func (l *link) url() string { return "nats://" + l.listener.Addr().String() }
 
-// breakAfter breaks the line behind the next operation that contains word: the broker gets it, and its answer is lost.
+// breakAfter breaks the line behind the next operation that contains word: the broker gets it, and
+// its answer is lost.
 func (l *link) breakAfter(word string) (sprung <-chan struct{}) { return l.set(word, true) }
 
 // breakAt breaks the line at the next operation that contains word: the broker does not get it.
@@ -155,7 +158,8 @@ func (l *link) currentEra() context.Context {
 	return l.era
 }
 
-// readOperation reads what clients send, in the NATS protocol: a line, and a payload after PUB and HPUB, whose size ends the line.
+// readOperation reads what clients send, in the NATS protocol: a line, and a payload after PUB and
+// HPUB, whose size ends the line.
 func readOperation(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadBytes('\n')
 	fields := bytes.Fields(line)

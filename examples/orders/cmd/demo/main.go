@@ -1,5 +1,6 @@
-// Command demo plays, on a real PostgreSQL and a real NATS JetStream and with real processes that are really killed, what gets lost
-// without an outbox and does not with one. Every claim is checked: it exits with 1 where one does not hold.
+// Command demo plays, on a real PostgreSQL and a real NATS JetStream and with real processes that
+// are really killed, what gets lost without an outbox and does not with one. Every claim is
+// checked: it exits with 1 where one does not hold.
 //
 //	cd examples && go run ./orders/cmd/demo
 package main

@@ -42,7 +42,8 @@ func (s *stage) row(step string, now state) {
 	const columns = "    %-34s %6s %4s │ %6s %4s │ %11s %10s %9s │ %5s"
 	if !s.headed {
 		s.headed = true
-		s.printf(s.faint+columns+s.normal, "", "orders", "mugs", "outbox", "sent", "shop.orders", "shop.stock", "unhandled", "inbox")
+		s.printf(s.faint+columns+s.normal, "", "orders", "mugs", "outbox", "sent", "shop.orders",
+			"shop.stock", "unhandled", "inbox")
 	}
 	s.printf(columns, step, cell(now.Orders), cell(now.Mugs), cell(now.Outbox), cell(now.Sent),
 		cell(now.OrderMessages), cell(now.StockMessages), cell(now.Unhandled), cell(now.Inbox))

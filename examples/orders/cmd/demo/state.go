@@ -40,7 +40,9 @@ func (w *world) observe(ctx context.Context) (s state, err error) {
 		s.OrderMessages, s.StockMessages, s.Unhandled = unknown, unknown, unknown
 		return s, nil
 	}
-	for stream, count := range map[string]*int{orderStream: &s.OrderMessages, stockStream: &s.StockMessages} {
+	for stream, count := range map[string]*int{
+		orderStream: &s.OrderMessages, stockStream: &s.StockMessages,
+	} {
 		if *count, err = w.messages(ctx, stream); err != nil {
 			return s, fmt.Errorf("read the broker: %w", err)
 		}
@@ -67,7 +69,8 @@ func (w *world) messages(ctx context.Context, name string) (int, error) {
 	return int(stream.CachedInfo().State.Msgs), nil
 }
 
-// reach waits until everything is as it was at the last step but for what change says, and prints it.
+// reach waits until everything is as it was at the last step but for what change says, and prints
+// it.
 func (w *world) reach(ctx context.Context, step string, change func(*state)) error {
 	want, got := w.now, state{}
 	change(&want)

@@ -29,8 +29,9 @@ const (
 	orderStream = "ORDERS"
 	stockStream = "STOCK"
 
-	// JetStream drops a message whose id it has seen within this window. By default that is two minutes; the demo wants the least that
-	// is allowed, to show what consumers meet after the window.
+	// JetStream drops a message whose id it has seen within this window. By default that is two
+	// minutes; the demo wants the least that is allowed, to show what consumers meet after the
+	// window.
 	duplicateWindow = 100 * time.Millisecond
 
 	// A lease that one can watch ending, and a backoff that one can wait for.
@@ -64,8 +65,11 @@ type world struct {
 func open(ctx context.Context, s *stage) (*world, error) {
 	w := &world{stage: s}
 	w.ctx, w.end = context.WithCancel(ctx)
-	s.printf("%soutboxgen: what gets lost without an outbox, and does not with one%s\n", s.bold, s.normal)
-	for _, step := range []func(context.Context) error{w.checkCatalogue, w.buildPrograms, w.openDatabase, w.openBroker, w.stock} {
+	s.printf("%soutboxgen: what gets lost without an outbox, and does not with one%s\n", s.bold,
+		s.normal)
+	for _, step := range []func(context.Context) error{
+		w.checkCatalogue, w.buildPrograms, w.openDatabase, w.openBroker, w.stock,
+	} {
 		if err := step(ctx); err != nil {
 			return w, err
 		}
@@ -85,13 +89,15 @@ func (w *world) close() error {
 
 func (w *world) later(cleanup func() error) { w.cleanups = append(w.cleanups, cleanup) }
 
-// checkCatalogue compiles the catalogue and compares with the code that this demo was compiled from.
+// checkCatalogue compiles the catalogue and compares with the code that this demo was compiled
+// from.
 func (w *world) checkCatalogue(ctx context.Context) error {
 	dir, err := runGo(ctx, "list", "-f", "{{.Dir}}", example)
 	if err != nil {
 		return err
 	}
-	if _, err := runGo(ctx, "run", compiler, "check", filepath.Join(strings.TrimSpace(dir), "outbox.yaml")); err != nil {
+	if _, err := runGo(ctx, "run", compiler, "check",
+		filepath.Join(strings.TrimSpace(dir), "outbox.yaml")); err != nil {
 		return err
 	}
 	w.say("catalogue   outbox.yaml compiles, to the code that is committed beside it")
@@ -105,7 +111,8 @@ func (w *world) buildPrograms(ctx context.Context) error {
 	}
 	w.later(dir.Remove)
 	w.programs = dir.Join()
-	if _, err = runGo(ctx, "build", "-o", w.programs, example+"/cmd/relay", example+"/cmd/inventory"); err != nil {
+	if _, err = runGo(ctx, "build", "-o", w.programs, example+"/cmd/relay",
+		example+"/cmd/inventory"); err != nil {
 		return err
 	}
 	w.say("programs    relay and inventory, as in examples/orders/cmd")
@@ -162,8 +169,12 @@ func (w *world) openBroker(ctx context.Context) (err error) {
 	if w.js, err = jetstream.New(nc); err != nil {
 		return err
 	}
-	for name, topic := range map[string]string{orderStream: "shop.orders", stockStream: "shop.stock"} {
-		config := jetstream.StreamConfig{Name: name, Subjects: []string{topic}, Duplicates: duplicateWindow}
+	for name, topic := range map[string]string{
+		orderStream: "shop.orders", stockStream: "shop.stock",
+	} {
+		config := jetstream.StreamConfig{
+			Name: name, Subjects: []string{topic}, Duplicates: duplicateWindow,
+		}
 		if _, err := w.js.CreateStream(ctx, config); err != nil {
 			return err
 		}
@@ -185,7 +196,8 @@ func (w *world) openLinks(broker string) (err error) {
 }
 
 func (w *world) stock(ctx context.Context) error {
-	if err := shopdb.New(w.pool).AddStock(ctx, shopdb.AddStockParams{Sku: "mug", Quantity: allMugs}); err != nil {
+	if err := shopdb.New(w.pool).AddStock(ctx,
+		shopdb.AddStockParams{Sku: "mug", Quantity: allMugs}); err != nil {
 		return err
 	}
 	w.now = state{Mugs: allMugs}
@@ -199,6 +211,7 @@ func (w *world) startRelay() (err error) {
 }
 
 func (w *world) startInventory() (err error) {
-	w.inventory, err = w.start("inventory", w.inventoryLink.url(), filepath.Join(w.programs, "inventory"), "-ack-wait", "2s")
+	w.inventory, err = w.start("inventory", w.inventoryLink.url(),
+		filepath.Join(w.programs, "inventory"), "-ack-wait", "2s")
 	return err
 }
