@@ -1,5 +1,5 @@
-// Package bench has the catalogue that the benchmarks run on, and what is generated from it. The benchmarks themselves are the
-// command ./cmd/bench.
+// Package bench has the catalogue that the benchmarks run on, and what is generated from it. The
+// benchmarks themselves are the command ./cmd/bench.
 package bench
 
 import _ "embed"

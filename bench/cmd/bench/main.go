@@ -1,6 +1,7 @@
-// Command bench measures outboxgen against what one would take instead. It writes a table to standard output and what it is doing to
-// standard error. It exits with 0, whatever the figures are, with 1 where something could not be measured, and with 2 where its
-// flags are wrong. Only a whole run can be written to a folder: -out goes with neither -quick nor -only.
+// Command bench measures outboxgen against what one would take instead. It writes a table to
+// standard output and what it is doing to standard error. It exits with 0, whatever the figures
+// are, with 1 where something could not be measured, and with 2 where its flags are wrong. Only a
+// whole run can be written to a folder: -out goes with neither -quick nor -only.
 //
 //	go run ./cmd/bench -quick
 //	go run ./cmd/bench -only drain,wal
@@ -36,7 +37,9 @@ func mainCode() int {
 }
 
 // do is the command with its arguments. It returns the exit code.
-func do(ctx context.Context, scenarios []scenario.Scenario, args []string, stdout, stderr io.Writer) int {
+func do(
+	ctx context.Context, scenarios []scenario.Scenario, args []string, stdout, stderr io.Writer,
+) int {
 	o, err := parse(scenarios, args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

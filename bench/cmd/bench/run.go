@@ -57,7 +57,8 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	return verdict(r.Tally(), o.strict)
 }
 
-// measureAll runs the scenarios, one after the other. One that fails does not keep the others from running; the end of ctx does.
+// measureAll runs the scenarios, one after the other. One that fails does not keep the others from
+// running; the end of ctx does.
 func measureAll(ctx context.Context, l *lab.Lab, o options) (*report.Report, error) {
 	environment, err := report.Describe(ctx, l)
 	if err != nil {
@@ -103,11 +104,12 @@ func writeFile(folder, name, content string) error {
 	return nil
 }
 
-// verdict is an error where something was not measured and, if strict, where a bound was missed: how fast a machine is must not
-// decide whether a run of the benchmarks succeeded.
+// verdict is an error where something was not measured and, if strict, where a bound was missed:
+// how fast a machine is must not decide whether a run of the benchmarks succeeded.
 func verdict(t report.Tally, strict bool) error {
 	if t.Failed > 0 || strict && t.Missed > 0 {
-		return fmt.Errorf("bench: scenarios that failed: %d; bounds that were missed: %d", t.Failed, t.Missed)
+		return fmt.Errorf("bench: scenarios that failed: %d; bounds that were missed: %d", t.Failed,
+			t.Missed)
 	}
 	return nil
 }

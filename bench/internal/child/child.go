@@ -1,8 +1,8 @@
 // Package child runs relays in processes of their own: this executable, started again.
 //
-// Whenever it has changed, a child says on its standard output how many shards it owns and how many events it has settled. It relays
-// until its standard input ends, which is also what it sees when its parent is gone. Then it finishes what it has begun, and says
-// what it came to.
+// Whenever it has changed, a child says on its standard output how many shards it owns and how many
+// events it has settled. It relays until its standard input ends, which is also what it sees when
+// its parent is gone. Then it finishes what it has begun, and says what it came to.
 package child
 
 import (
@@ -55,7 +55,8 @@ type Report struct {
 	IDs       []uuid.UUID `json:"-"` // of what it published, each as often as it published it
 }
 
-// Main does the work of a child where this process is one, and does not return then. It must be called before anything else.
+// Main does the work of a child where this process is one, and does not return then. It must be
+// called before anything else.
 func Main() {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
@@ -92,7 +93,8 @@ func (j job) relay(ctx context.Context, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	j.Config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	j.Config.Logger = slog.New(slog.NewTextHandler(os.Stderr,
+		&slog.HandlerOptions{Level: slog.LevelWarn}))
 	relay, err := outbox.NewRelay(events.NewStore(pool), record, j.Config)
 	if err != nil {
 		return err
@@ -120,7 +122,8 @@ func say(ctx context.Context, relay *outbox.Relay, out *json.Encoder) {
 		case <-ticker.C:
 		}
 		if p := progressOf(relay); p != said {
-			_ = out.Encode(line{Progress: p}) // where nobody listens, standard input has ended as well
+			// where nobody listens, standard input has ended as well
+			_ = out.Encode(line{Progress: p})
 			said = p
 		}
 	}

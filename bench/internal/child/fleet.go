@@ -38,9 +38,12 @@ type heard struct {
 	ended bool
 }
 
-// Run starts n relays on the database at url and calls f. Then it stops them, and returns what each of them came to. None of them
-// outlives it, nor ctx: where f fails they are killed. The executable must call Main.
-func Run(ctx context.Context, n int, url string, config outbox.Config, f func(*Fleet) error) ([]Report, error) {
+// Run starts n relays on the database at url and calls f. Then it stops them, and returns what each
+// of them came to. None of them outlives it, nor ctx: where f fails they are killed. The executable
+// must call Main.
+func Run(
+	ctx context.Context, n int, url string, config outbox.Config, f func(*Fleet) error,
+) ([]Report, error) {
 	dir, err := tempdir.New("outboxgen-bench-relays-")
 	if err != nil {
 		return nil, fmt.Errorf("bench: relay processes: %w", err)
@@ -50,7 +53,8 @@ func Run(ctx context.Context, n int, url string, config outbox.Config, f func(*F
 	defer kill()
 	fleet := &Fleet{heard: make(chan heard), progress: make([]Progress, n)}
 	for i := range n {
-		if err = fleet.start(ctx, i, job{URL: url, Record: dir.Join(strconv.Itoa(i)), Config: config}); err != nil {
+		if err = fleet.start(ctx, i,
+			job{URL: url, Record: dir.Join(strconv.Itoa(i)), Config: config}); err != nil {
 			break
 		}
 	}
@@ -111,13 +115,14 @@ func (f *Fleet) start(ctx context.Context, i int, j job) error {
 	return nil
 }
 
-// Await returns once done says so of what the children said last, one element for each of them. It fails where one of them ends
-// before that.
+// Await returns once done says so of what the children said last, one element for each of them. It
+// fails where one of them ends before that.
 func (f *Fleet) Await(ctx context.Context, done func([]Progress) bool) error {
 	for !done(f.progress) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("bench: relay processes: they stand at %+v: %w", f.progress, context.Cause(ctx))
+			return fmt.Errorf("bench: relay processes: they stand at %+v: %w", f.progress,
+				context.Cause(ctx))
 		case h := <-f.heard:
 			if h.ended {
 				return fmt.Errorf("bench: relay process %d has ended too early", h.child)

@@ -1,5 +1,5 @@
-// Package lab is the world that benchmarks run in: one PostgreSQL with fsync and synchronous commit on, and a database of its
-// own for each measurement.
+// Package lab is the world that benchmarks run in: one PostgreSQL with fsync and synchronous commit
+// on, and a database of its own for each measurement.
 package lab
 
 import (
@@ -15,9 +15,10 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 )
 
-// Settings are those of the server beside its defaults. Checkpoints are far apart, for all alike, so that hardly any falls into one
-// measurement and not into another: a checkpoint is made when one is asked for, when a database is dropped, and when an hour is over or
-// the write-ahead log comes to max_wal_size, which only a long measurement may reach.
+// Settings are those of the server beside its defaults. Checkpoints are far apart, for all alike,
+// so that hardly any falls into one measurement and not into another: a checkpoint is made when one
+// is asked for, when a database is dropped, and when an hour is over or the write-ahead log comes
+// to max_wal_size, which only a long measurement may reach.
 var Settings = map[string]string{
 	"shared_buffers":     "1GB",
 	"max_wal_size":       "16GB",
@@ -62,7 +63,8 @@ func (l *Lab) checkDurable(ctx context.Context) error {
 			return fmt.Errorf("bench: look at %s: %w", setting, err)
 		}
 		if value != "on" {
-			return fmt.Errorf("bench: %s is %s on %s: turn it on, or have the benchmark start a server of its own", setting, value, l.Server.Source)
+			return fmt.Errorf("bench: %s is %s on %s: turn it on, or have the benchmark start a "+
+				"server of its own", setting, value, l.Server.Source)
 		}
 	}
 	return nil
@@ -71,8 +73,9 @@ func (l *Lab) checkDurable(ctx context.Context) error {
 // Close ends the server and removes its files.
 func (l *Lab) Close() error { return l.Server.Stop() }
 
-// Set changes a setting of the server, which is none of those that are lists, until reset. Reset puts back what ALTER SYSTEM had set
-// before, on a server that is somebody's own too. That it cannot is only logged.
+// Set changes a setting of the server, which is none of those that are lists, until reset. Reset
+// puts back what ALTER SYSTEM had set before, on a server that is somebody's own too. That it
+// cannot is only logged.
 func (l *Lab) Set(ctx context.Context, name, value string) (reset func(), err error) {
 	db, err := l.Database(ctx, 1)
 	if err != nil {
@@ -109,7 +112,8 @@ func (d *Database) altered(ctx context.Context, name string) (value *string, err
 func (d *Database) alter(ctx context.Context, name string, value *string) error {
 	change := "ALTER SYSTEM RESET " + pgx.Identifier{name}.Sanitize()
 	if value != nil {
-		change = "ALTER SYSTEM SET " + pgx.Identifier{name}.Sanitize() + " = '" + strings.ReplaceAll(*value, "'", "''") + "'"
+		change = "ALTER SYSTEM SET " + pgx.Identifier{name}.Sanitize() + " = '" +
+			strings.ReplaceAll(*value, "'", "''") + "'"
 	}
 	if _, err := d.Exec(ctx, change); err != nil {
 		return err
@@ -152,7 +156,8 @@ type Database struct {
 	server *postgresenv.Server
 }
 
-// Drop closes the pool and removes the database. That it cannot is only logged: the server's end removes it in any case.
+// Drop closes the pool and removes the database. That it cannot is only logged: the server's end
+// removes it in any case.
 func (d *Database) Drop() {
 	if !closed(d.Pool, closeTimeout) {
 		slog.Warn("bench: a pool was not closed", "connections in use", d.Stat().AcquiredConns())
@@ -164,7 +169,8 @@ func (d *Database) Drop() {
 	}
 }
 
-// closed closes a pool, and reports whether it is: it does not wait for ever for a connection that was not given back.
+// closed closes a pool, and reports whether it is: it does not wait for ever for a connection that
+// was not given back.
 func closed(pool *pgxpool.Pool, limit time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
@@ -179,7 +185,8 @@ func closed(pool *pgxpool.Pool, limit time.Duration) bool {
 	}
 }
 
-// Analyse has the server gather statistics, as it would sooner or later, so that it does not do it in the middle of a measurement.
+// Analyse has the server gather statistics, as it would sooner or later, so that it does not do it
+// in the middle of a measurement.
 func (d *Database) Analyse(ctx context.Context) error {
 	if _, err := d.Exec(ctx, "ANALYZE"); err != nil {
 		return fmt.Errorf("bench: analyse: %w", err)
@@ -197,6 +204,7 @@ func (d *Database) Checkpoint(ctx context.Context) error {
 
 // WAL returns how many bytes of write-ahead log the server has written since it was made.
 func (d *Database) WAL(ctx context.Context) (bytes int64, err error) {
-	err = d.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
+	err = d.QueryRow(ctx,
+		"SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
 	return bytes, err
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Warm opens as many connections as the pool may have, so that none is made in the middle of a measurement. It waits for those that
-// are in use until ctx ends.
+// Warm opens as many connections as the pool may have, so that none is made in the middle of a
+// measurement. It waits for those that are in use until ctx ends.
 func (d *Database) Warm(ctx context.Context) error {
 	for range d.Config().MaxConns {
 		conn, err := d.Acquire(ctx)

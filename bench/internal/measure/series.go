@@ -36,7 +36,8 @@ func (s Series) Max() float64 {
 	return slices.Max(s)
 }
 
-// Over divides each round of s by the same round of base. Rounds that only one of them has are left out.
+// Over divides each round of s by the same round of base. Rounds that only one of them has are left
+// out.
 func (s Series) Over(base Series) Series {
 	ratios := make(Series, min(len(s), len(base)))
 	for i := range ratios {
@@ -59,8 +60,8 @@ func (s Series) Serial(next Series) Series {
 // Rate returns events per second.
 func Rate(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 
-// Percentile returns the value that a share p of all (0 < p ≤ 1) do not exceed, by the nearest-rank method; 0 of none. It sorts
-// the slice.
+// Percentile returns the value that a share p of all (0 < p ≤ 1) do not exceed, by the nearest-rank
+// method; 0 of none. It sorts the slice.
 func Percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0

@@ -17,7 +17,8 @@ type Claim struct {
 	Detail string // the figures behind: "relay 61,000 events/s, River 4,900"
 }
 
-// Bound is what a claim's median is to reach. The zero value is no bound: the figure is shown for its own sake.
+// Bound is what a claim's median is to reach. The zero value is no bound: the figure is shown for
+// its own sake.
 type Bound struct {
 	AtLeast, AtMost *float64
 }
@@ -31,7 +32,8 @@ func AtMost(v float64) Bound { return Bound{AtMost: &v} }
 // Reached reports whether there is a figure of every round, and the median keeps within the bound.
 func (c Claim) Reached() bool {
 	m := c.Values.Median()
-	return c.check() == nil && (c.Bound.AtLeast == nil || m >= *c.Bound.AtLeast) && (c.Bound.AtMost == nil || m <= *c.Bound.AtMost)
+	return c.check() == nil && (c.Bound.AtLeast == nil || m >= *c.Bound.AtLeast) &&
+		(c.Bound.AtMost == nil || m <= *c.Bound.AtMost)
 }
 
 // measured says what the claim came to: "12.4 × (11.9–13.0)".

@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
 )
 
-// Environment is what figures depend on, and what one needs to measure them again. It names no host, user or path.
+// Environment is what figures depend on, and what one needs to measure them again. It names no
+// host, user or path.
 type Environment struct {
 	Machine, Versions, Settings []Fact
 }
@@ -22,7 +23,8 @@ type Environment struct {
 // Fact is something that is so: "memory" is "23.5 GiB".
 type Fact struct{ Name, Value string }
 
-// durability are the settings that a commit costs most by. The lab asks for the safe values; what the server says is reported.
+// durability are the settings that a commit costs most by. The lab asks for the safe values; what
+// the server says is reported.
 var durability = []string{"fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"}
 
 // probes is how many commits are measured to say what one takes.
@@ -39,7 +41,10 @@ func Describe(ctx context.Context, l *lab.Lab) (Environment, error) {
 	if err != nil {
 		return Environment{}, fmt.Errorf("bench: describe the server: %w", err)
 	}
-	commit := Fact{"a commit takes", fmt.Sprintf("%s ms, the median of %d", Number(measure.Milliseconds(s.commit)), probes)}
+	commit := Fact{
+		"a commit takes",
+		fmt.Sprintf("%s ms, the median of %d", Number(measure.Milliseconds(s.commit)), probes),
+	}
 	build, _ := debug.ReadBuildInfo()
 	return Environment{
 		Machine:  append(machine(os.DirFS("/"), s.directory), commit),
@@ -57,14 +62,16 @@ type server struct {
 }
 
 func inspect(ctx context.Context, db *lab.Database) (s server, err error) {
-	// A server in a container has an address of its own, and directories that are not this machine's.
+	// A server in a container has an address of its own, and directories that are not this
+	// machine's.
 	const whatAndWhere = `SELECT current_setting('server_version'), coalesce((SELECT setting FROM pg_settings
 		WHERE name = 'data_directory' AND coalesce(inet_server_addr() <<= '127.0.0.0/8', true)), '')`
 	if err := db.QueryRow(ctx, whatAndWhere).Scan(&s.version, &s.directory); err != nil {
 		return server{}, err
 	}
 	names := append(slices.Collect(maps.Keys(lab.Settings)), durability...)
-	rows, err := db.Query(ctx, "SELECT name, current_setting(name) FROM unnest($1::text[]) AS name ORDER BY name", names)
+	rows, err := db.Query(ctx,
+		"SELECT name, current_setting(name) FROM unnest($1::text[]) AS name ORDER BY name", names)
 	if err != nil {
 		return server{}, err
 	}
@@ -75,8 +82,8 @@ func inspect(ctx context.Context, db *lab.Database) (s server, err error) {
 	return s, err
 }
 
-// commitTime is the median time of a transaction that does nothing but to have something to commit: what it costs here that a commit
-// is durable, which disks differ in most.
+// commitTime is the median time of a transaction that does nothing but to have something to commit:
+// what it costs here that a commit is durable, which disks differ in most.
 func commitTime(ctx context.Context, db *lab.Database) (time.Duration, error) {
 	times := make([]time.Duration, probes)
 	for i := range times {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// machine says what Linux tells of itself in its files, and what the Go runtime knows elsewhere. The directory is the server's; the
-// file system of "" is not told.
+// machine says what Linux tells of itself in its files, and what the Go runtime knows elsewhere.
+// The directory is the server's; the file system of "" is not told.
 func machine(files fs.FS, directory string) []Fact {
 	facts := []Fact{
 		{"processor", cmp.Or(lookup(files, "proc/cpuinfo", "model name", ":"), runtime.GOARCH)},
@@ -46,7 +46,8 @@ func system(files fs.FS) string {
 	if err != nil {
 		return runtime.GOOS
 	}
-	version, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-") // what follows is who built it, and where
+	// what follows is who built it, and where
+	version, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
 	kernel := "Linux " + version
 	if distribution := lookup(files, "etc/os-release", "PRETTY_NAME", "="); distribution != "" {
 		return distribution + ", " + kernel
@@ -54,7 +55,8 @@ func system(files fs.FS) string {
 	return kernel
 }
 
-// fileSystem is the type of the one that is mounted deepest on the way to the directory, of those at the same place the last.
+// fileSystem is the type of the one that is mounted deepest on the way to the directory, of those
+// at the same place the last.
 func fileSystem(files fs.FS, directory string) (kind string) {
 	if directory == "" {
 		return ""
@@ -64,7 +66,8 @@ func fileSystem(files fs.FS, directory string) (kind string) {
 	for line := range strings.Lines(string(mounts)) {
 		before, after, ok := strings.Cut(line, " - ")
 		mount, source := strings.Fields(before), strings.Fields(after)
-		if !ok || len(mount) < 5 || len(source) == 0 || len(mount[4]) < depth || !within(directory, mount[4]) {
+		if !ok || len(mount) < 5 || len(source) == 0 || len(mount[4]) < depth ||
+			!within(directory, mount[4]) {
 			continue
 		}
 		depth, kind = len(mount[4]), source[0]

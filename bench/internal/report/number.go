@@ -9,8 +9,8 @@ import (
 // significant is to how many digits a figure is worth reading.
 const significant = 3
 
-// Number writes a figure for people, with a comma at every thousand: a whole number as it is, "50,000", and any other to three
-// significant digits, "61,200", "12.4", "0.0560".
+// Number writes a figure for people, with a comma at every thousand: a whole number as it is,
+// "50,000", and any other to three significant digits, "61,200", "12.4", "0.0560".
 func Number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v, 'g', -1, 64)

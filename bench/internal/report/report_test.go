@@ -29,7 +29,9 @@ func TestMarkdownWithoutAPlotShowsNoImage(t *testing.T) {
 
 func TestTallyCountsBoundsAndFailures(t *testing.T) {
 	t.Parallel()
-	if got, want := sample().Tally(), (report.Tally{Reached: 2, Missed: 1, Failed: 1}); got != want {
+	if got, want := sample().Tally(), (report.Tally{
+		Reached: 2, Missed: 1, Failed: 1,
+	}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -37,7 +39,9 @@ func TestTallyCountsBoundsAndFailures(t *testing.T) {
 func TestWhatIsNotMeasuredIsAFailure(t *testing.T) {
 	t.Parallel()
 	claim := func(values ...float64) report.Result {
-		return report.Result{Claims: []report.Claim{{What: "speed", Values: values, Unit: "×", Bound: report.AtLeast(1)}}}
+		return report.Result{Claims: []report.Claim{{
+			What: "speed", Values: values, Unit: "×", Bound: report.AtLeast(1),
+		}}}
 	}
 	line := func(points ...report.Point) report.Result {
 		return report.Result{Lines: []report.Line{{Name: "River", Points: points}}}

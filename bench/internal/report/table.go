@@ -8,8 +8,8 @@ import (
 // table is rows of cells, the heading first. All rows are as long as the heading.
 type table [][]string
 
-// String writes the table as Markdown that reads well as plain text, too: columns are as wide as their widest cell. The last one
-// is ragged, for its cells may be long.
+// String writes the table as Markdown that reads well as plain text, too: columns are as wide as
+// their widest cell. The last one is ragged, for its cells may be long.
 func (t table) String() string {
 	t = t.escaped()
 	widths := t.widths()
@@ -46,7 +46,8 @@ func (t table) widths() []int {
 
 func writeRow(b *strings.Builder, row []string, widths []int) {
 	for i, cell := range row {
-		b.WriteString("| " + cell + strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell))) + " ")
+		b.WriteString("| " + cell +
+			strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell))) + " ")
 	}
 	b.WriteString("|\n")
 }

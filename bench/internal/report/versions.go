@@ -25,7 +25,9 @@ func versions(build *debug.BuildInfo, postgres string) []Fact {
 		facts = slices.Insert(facts, 0, Fact{"outboxgen", commit})
 	}
 	for _, module := range build.Deps {
-		if slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(module.Path, prefix) }) {
+		if slices.ContainsFunc(compared, func(prefix string) bool {
+			return strings.HasPrefix(module.Path, prefix)
+		}) {
 			facts = append(facts, Fact{module.Path, moduleVersion(module)})
 		}
 	}

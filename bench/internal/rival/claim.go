@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Claim is an outbox as one writes it by hand: a worker claims a batch of rows in their order, so that other workers skip them,
-// publishes them with no transaction open, and marks them as sent. Several workers keep no order between their batches.
+// Claim is an outbox as one writes it by hand: a worker claims a batch of rows in their order, so
+// that other workers skip them, publishes them with no transaction open, and marks them as sent.
+// Several workers keep no order between their batches.
 type Claim struct {
 	Workers int  // at least 1
 	Batch   int  // rows that a worker claims at once; at least 1
@@ -59,7 +60,8 @@ func (c Claim) Name() string {
 	if c.Delete {
 		sent = "deleted"
 	}
-	return fmt.Sprintf("rows claimed by SKIP LOCKED, %d %s, batch %d, %s", c.Workers, workers, c.Batch, sent)
+	return fmt.Sprintf("rows claimed by SKIP LOCKED, %d %s, batch %d, %s", c.Workers, workers,
+		c.Batch, sent)
 }
 
 // Prepare implements Contestant.
@@ -101,7 +103,9 @@ func (c Claim) Drain(ctx context.Context, db *lab.Database, n int) (time.Duratio
 		noneLeft(ctx, db, "SELECT count(*) FROM claimed WHERE state <> 'sent'"))
 }
 
-func (c Claim) publishBatch(ctx context.Context, db *lab.Database, publisher outbox.Publisher) (found bool, err error) {
+func (c Claim) publishBatch(
+	ctx context.Context, db *lab.Database, publisher outbox.Publisher,
+) (found bool, err error) {
 	batch, err := c.claim(ctx, db)
 	if err != nil || len(batch) == 0 {
 		return false, err
@@ -121,7 +125,8 @@ func (c Claim) publishBatch(ctx context.Context, db *lab.Database, publisher out
 	return true, err
 }
 
-// claim returns the rows that a worker is to publish, in their order; none where other workers have all that are left.
+// claim returns the rows that a worker is to publish, in their order; none where other workers have
+// all that are left.
 func (c Claim) claim(ctx context.Context, db *lab.Database) ([]storage.Item, error) {
 	// Within the text, the planner sees the limit.
 	rows, err := db.Query(ctx, fmt.Sprintf(claimBatch, c.Batch))

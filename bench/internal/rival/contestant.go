@@ -1,4 +1,5 @@
-// Package rival has the relay and what one would take instead of it, each behind the same few methods.
+// Package rival has the relay and what one would take instead of it, each behind the same few
+// methods.
 package rival
 
 import (
@@ -23,10 +24,11 @@ type Contestant interface {
 	Prepare(ctx context.Context, db *lab.Database) error
 	// Fill commits the events of a workload.
 	Fill(ctx context.Context, db *lab.Database, orders []Order) error
-	// Drain publishes n events, which are all that is pending, to a publisher that does nothing but count, and stops. It returns
-	// the time from its beginning until all of them were recorded as published; what it takes to stop after that is not held
-	// against a contestant. Another number of publishes is an error, and so is an event that is left over. It may wait for an event
-	// that is missing until ctx ends.
+	// Drain publishes n events, which are all that is pending, to a publisher that does nothing but
+	// count, and stops. It returns the time from its beginning until all of them were recorded as
+	// published; what it takes to stop after that is not held against a contestant. Another number
+	// of publishes is an error, and so is an event that is left over. It may wait for an event that
+	// is missing until ctx ends.
 	Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error)
 }
 
@@ -41,16 +43,16 @@ type Enqueuer interface {
 // Follower publishes events as they are committed.
 type Follower interface {
 	Enqueuer
-	// Follow publishes until ctx ends. It calls ready once, when it has begun, and published with the OrderID of each event that it
-	// publishes.
+	// Follow publishes until ctx ends. It calls ready once, when it has begun, and published with
+	// the OrderID of each event that it publishes.
 	Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error
 }
 
 // stopLimit is how long a contestant may take to stop.
 const stopLimit = time.Minute
 
-// firstWarning keeps the first record of a log that is a warning or worse, and drops the rest: a contestant that overcomes trouble
-// is slower for it, which its rate would not tell.
+// firstWarning keeps the first record of a log that is a warning or worse, and drops the rest: a
+// contestant that overcomes trouble is slower for it, which its rate would not tell.
 type firstWarning struct {
 	mu     sync.Mutex
 	record string

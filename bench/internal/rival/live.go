@@ -26,8 +26,11 @@ func (Relay) Queue(ctx context.Context, batch *pgx.Batch, o Order) error {
 	return err
 }
 
-// Follow implements Follower: the relay runs in the process that enqueues. Retain makes no difference to it.
-func (r Relay) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+// Follow implements Follower: the relay runs in the process that enqueues. Retain makes no
+// difference to it.
+func (r Relay) Follow(
+	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
+) error {
 	store := &watchedStore{Store: events.NewStore(db.Pool), bell: service.Doorbell()}
 	return r.follow(ctx, store, ready, published)
 }
@@ -41,7 +44,9 @@ type Elsewhere struct{ Relay }
 func (Elsewhere) Name() string { return "outboxgen, told by NOTIFY alone" }
 
 // Follow implements Follower.
-func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+func (e Elsewhere) Follow(
+	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
+) error {
 	forwarding, stop := context.WithCancel(ctx)
 	var service sync.WaitGroup
 	defer service.Wait()
@@ -51,7 +56,9 @@ func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), p
 	return e.follow(ctx, unrung, ready, published)
 }
 
-func (r Relay) follow(ctx context.Context, store *watchedStore, ready func(), published func(uuid.UUID)) error {
+func (r Relay) follow(
+	ctx context.Context, store *watchedStore, ready func(), published func(uuid.UUID),
+) error {
 	store.watch(ready)
 	relay, err := outbox.NewRelay(store, publisherFunc(published), Silent(r.Config))
 	if err != nil {

@@ -70,7 +70,8 @@ func TestContestantPublishesEachEventOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if took <= 0 || took > time.Since(began) {
-				t.Errorf("it took %v, want something up to the %v that have passed", took, time.Since(began))
+				t.Errorf("it took %v, want something up to the %v that have passed", took,
+					time.Since(began))
 			}
 			if _, err := c.Drain(t.Context(), db, 0); err != nil {
 				t.Errorf("afterwards: %v, want nothing to be left", err)
@@ -134,14 +135,16 @@ func TestTroubleThatAContestantCouldOvercomeIsAnError(t *testing.T) {
 			failOnce(t, db, c.table)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if _, err := c.Drain(ctx, db, 300); err == nil || !strings.Contains(err.Error(), "only this once") {
+			if _, err := c.Drain(ctx, db, 300); err == nil ||
+				!strings.Contains(err.Error(), "only this once") {
 				t.Errorf("error %v, want one that tells of the statement that failed", err)
 			}
 		})
 	}
 }
 
-// failOnce has the first statement fail that changes or deletes rows of a table. A sequence remembers it after the rollback.
+// failOnce has the first statement fail that changes or deletes rows of a table. A sequence
+// remembers it after the rollback.
 func failOnce(t *testing.T, db *lab.Database, table string) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
@@ -169,7 +172,8 @@ func TestRelaxedDrainsWithSynchronousCommitOffOnAWarmPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	if inner.commit != "off" || inner.conns != db.Config().MaxConns {
-		t.Errorf("synchronous_commit was %s on %d open connections, want off on %d", inner.commit, inner.conns, db.Config().MaxConns)
+		t.Errorf("synchronous_commit was %s on %d open connections, want off on %d", inner.commit,
+			inner.conns, db.Config().MaxConns)
 	}
 }
 
@@ -279,7 +283,9 @@ func takeRows(t *testing.T, db *lab.Database, enqueue func(pgx.Tx) error) (got [
 
 func TestFollowerPublishesWhatIsCommittedMeanwhile(t *testing.T) {
 	t.Parallel()
-	for _, f := range []rival.Follower{rival.Relay{}, rival.Elsewhere{}, rival.PromptRiver{}, rival.Forwarder{Batch: 70}} {
+	for _, f := range []rival.Follower{
+		rival.Relay{}, rival.Elsewhere{}, rival.PromptRiver{}, rival.Forwarder{Batch: 70},
+	} {
 		t.Run(f.Name(), func(t *testing.T) {
 			t.Parallel()
 			db := database(t)
@@ -288,7 +294,9 @@ func TestFollowerPublishesWhatIsCommittedMeanwhile(t *testing.T) {
 			}
 			published := follow(t, f, db)
 			for _, o := range rival.Uniform(20).Orders() {
-				err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return f.Enqueue(t.Context(), tx, o) })
+				err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
+					return f.Enqueue(t.Context(), tx, o)
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -17,8 +17,10 @@ import (
 
 // Watermill is Watermill's SQL Pub/Sub on pgx, with one subscriber.
 type Watermill struct {
-	Batch int  // messages that the subscriber reads at once
-	Queue bool // the queue schema, which deletes what is acknowledged, instead of the default one, which keeps an offset
+	Batch int // messages that the subscriber reads at once
+	// the queue schema, which deletes what is acknowledged, instead of the default one, which keeps
+	// an offset
+	Queue bool
 }
 
 // topic names the tables.
@@ -44,7 +46,9 @@ func (w Watermill) offsets() sql.OffsetsAdapter {
 	return sql.DefaultPostgreSQLOffsetsAdapter{}
 }
 
-func (w Watermill) subscriber(db *lab.Database, backoff sql.BackoffManager) (*sql.Subscriber, error) {
+func (w Watermill) subscriber(
+	db *lab.Database, backoff sql.BackoffManager,
+) (*sql.Subscriber, error) {
 	return sql.NewSubscriber(sql.BeginnerFromPgx(db.Pool), sql.SubscriberConfig{
 		SchemaAdapter: w.schema(), OffsetsAdapter: w.offsets(), BackoffManager: backoff,
 	}, watermill.NopLogger{})
@@ -52,7 +56,8 @@ func (w Watermill) subscriber(db *lab.Database, backoff sql.BackoffManager) (*sq
 
 // publisher returns one that is part of tx; the library wants one for each transaction.
 func (w Watermill) publisher(tx pgx.Tx) (message.Publisher, error) {
-	return sql.NewPublisher(sql.TxFromPgx(tx), sql.PublisherConfig{SchemaAdapter: w.schema()}, watermill.NopLogger{})
+	return sql.NewPublisher(sql.TxFromPgx(tx), sql.PublisherConfig{SchemaAdapter: w.schema()},
+		watermill.NopLogger{})
 }
 
 // newMessage carries what the relay's row carries.
@@ -84,7 +89,9 @@ func (w Watermill) Prepare(_ context.Context, db *lab.Database) error {
 // Fill implements Contestant.
 func (w Watermill) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 	return InBatches(orders, func(batch []Order) error {
-		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return w.enqueueAll(ctx, tx, batch...) })
+		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			return w.enqueueAll(ctx, tx, batch...)
+		})
 	})
 }
 
@@ -109,7 +116,8 @@ func newMessages(ctx context.Context, orders []Order) []*message.Message {
 	return messages
 }
 
-// Drain implements Contestant. The last event is published when the subscriber has committed its acknowledgement.
+// Drain implements Contestant. The last event is published when the subscriber has committed its
+// acknowledgement.
 func (w Watermill) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	rounds := watch(n)
 	subscriber, err := w.subscriber(db, rounds)
@@ -145,7 +153,8 @@ func (w Watermill) noneLeft(ctx context.Context, db *lab.Database) error {
 		WHERE (m.transaction_id, m."offset") > (o.last_processed_transaction_id, o.offset_acked)`)
 }
 
-// rounds watches a subscriber, which reports each of its transactions and asks how long to wait until the next.
+// rounds watches a subscriber, which reports each of its transactions and asks how long to wait
+// until the next.
 type rounds struct {
 	sql.BackoffManager
 	want      int64
@@ -164,7 +173,8 @@ func watch(n int) *rounds {
 	}
 }
 
-// HandleError implements sql.BackoffManager. The subscriber would try again after an error, and be slower for it.
+// HandleError implements sql.BackoffManager. The subscriber would try again after an error, and be
+// slower for it.
 func (r *rounds) HandleError(logger watermill.LoggerAdapter, noMsg bool, err error) time.Duration {
 	if err != nil || r.published.Load() >= r.want {
 		r.end(err)

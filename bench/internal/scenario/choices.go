@@ -33,9 +33,17 @@ func choices(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		{name: "256 shards", shards: 256},
 		{name: "MaxInFlight 512", config: outbox.Config{MaxInFlight: 512}},
 		{name: "MaxInFlight 16,384", config: outbox.Config{MaxInFlight: 16_384}},
-		{name: "a broker of 2 ms, Concurrency 16", takes: broker, config: outbox.Config{Concurrency: 16}},
+		{
+			name:   "a broker of 2 ms, Concurrency 16",
+			takes:  broker,
+			config: outbox.Config{Concurrency: 16},
+		},
 		{name: "a broker of 2 ms, Concurrency 64", takes: broker},
-		{name: "a broker of 2 ms, Concurrency 256", takes: broker, config: outbox.Config{Concurrency: 256}},
+		{
+			name:   "a broker of 2 ms, Concurrency 256",
+			takes:  broker,
+			config: outbox.Config{Concurrency: 256},
+		},
 		{name: "a broker of 2 ms, one event in a hundred on one key", takes: broker, hot: 0.01},
 	}
 	n := lab.Pick(l, 100_000, 10_000)
@@ -50,7 +58,8 @@ func choices(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	var r report.Result
 	for i, c := range list {
 		r.Claims = append(r.Claims, report.Claim{
-			What: fmt.Sprintf("drain %s pending events: %s", report.Number(float64(n)), c.name), Values: rates[i], Unit: "events/s",
+			What: fmt.Sprintf("drain %s pending events: %s", report.Number(float64(n)),
+				c.name), Values: rates[i], Unit: "events/s",
 		})
 	}
 	return r, nil
@@ -74,11 +83,12 @@ func (c choice) drain(ctx context.Context, l *lab.Lab, n int) (rate float64, err
 	return measure.Rate(n, time.Since(began)), nil
 }
 
-// spread has the keys of pending events lie in that many shards, much as if the catalogue asked for it: the catalogue's 16 are there in
-// any case, and are read, too.
+// spread has the keys of pending events lie in that many shards, much as if the catalogue asked for
+// it: the catalogue's 16 are there in any case, and are read, too.
 func spread(ctx context.Context, db *lab.Database, shards int) error {
 	for _, sql := range []string{
-		fmt.Sprintf("INSERT INTO outbox_shard (shard) SELECT generate_series(0, %d) ON CONFLICT DO NOTHING", shards-1),
+		fmt.Sprintf("INSERT INTO outbox_shard (shard) SELECT generate_series(0, %d) ON CONFLICT "+
+			"DO NOTHING", shards-1),
 		fmt.Sprintf("UPDATE outbox SET shard = (hashtext(key) & 65535) %% %d", shards),
 		"VACUUM FULL outbox",
 	} {

@@ -21,7 +21,8 @@ import (
 
 const compilerTimeout = 5 * time.Minute
 
-// compiler measures outboxgen as people run it: on a catalogue of 500 events, and on others for how its time grows.
+// compiler measures outboxgen as people run it: on a catalogue of 500 events, and on others for how
+// its time grows.
 func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, compilerTimeout)
 	defer cancel()
@@ -31,7 +32,8 @@ func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}
 	defer func() { _ = dir.Remove() }()
 	binary := dir.Join("outboxgen")
-	if _, err := runProgram(ctx, "", "go", "build", "-o", binary, "github.com/outboxgen/outboxgen/cmd/outboxgen"); err != nil {
+	if _, err := runProgram(ctx, "", "go", "build", "-o", binary,
+		"github.com/outboxgen/outboxgen/cmd/outboxgen"); err != nil {
 		return report.Result{}, err
 	}
 	projects := map[int]*project{}
@@ -55,18 +57,21 @@ func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	return report.Result{Claims: append(projects[500].claims(), growth(projects, sizes))}, nil
 }
 
-// growth compares the processor time for each event in a large catalogue with that in a smaller one: they are the same if it is linear.
+// growth compares the processor time for each event in a large catalogue with that in a smaller
+// one: they are the same if it is linear.
 func growth(projects map[int]*project, sizes []int) report.Claim {
 	var curve []string
 	for _, n := range sizes {
-		curve = append(curve, fmt.Sprintf("%s in %.2f s", report.Number(float64(n)), projects[n].whole.elapsed.Median()))
+		curve = append(curve, fmt.Sprintf("%s in %.2f s", report.Number(float64(n)),
+			projects[n].whole.elapsed.Median()))
 	}
 	ratios := projects[2000].whole.processor.Over(projects[500].whole.processor)
 	for i := range ratios {
 		ratios[i] /= 2000.0 / 500
 	}
 	return report.Claim{
-		What:   "outboxgen generate: all Go missing, processor time for each of 2,000 events against each of 500",
+		What: "outboxgen generate: all Go missing, processor time for each of 2,000 events " +
+			"against each of 500",
 		Values: ratios, Unit: "×", Bound: report.AtMost(1.3),
 		Detail: "events: " + strings.Join(curve, ", "),
 	}
@@ -86,7 +91,8 @@ type timing struct{ elapsed, processor measure.Series }
 func (p *project) claims() []report.Claim {
 	claim := func(command string, t timing, most float64) report.Claim {
 		return report.Claim{
-			What:   fmt.Sprintf("outboxgen %s, %d events and %d types, no SQL changed", command, p.events, typesFor(p.events)),
+			What: fmt.Sprintf("outboxgen %s, %d events and %d types, no SQL changed", command,
+				p.events, typesFor(p.events)),
 			Values: t.elapsed, Unit: "s", Bound: report.AtMost(most),
 			Detail: fmt.Sprintf("%.2f s of processor time", t.processor.Median()),
 		}
@@ -98,9 +104,11 @@ func (p *project) claims() []report.Claim {
 	}
 }
 
-// create makes the module. What sqlc makes of the SQL is taken over from the benchmarks' own catalogue: events do not change it.
+// create makes the module. What sqlc makes of the SQL is taken over from the benchmarks' own
+// catalogue: events do not change it.
 func (p *project) create(ctx context.Context) error {
-	own, err := runProgram(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/outboxgen/outboxgen/bench")
+	own, err := runProgram(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/outboxgen/outboxgen/bench")
 	if err != nil {
 		return err
 	}
@@ -118,7 +126,8 @@ func (p *project) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("bench: copy the lock: %w", err)
 	}
-	if err := errors.Join(p.write("outboxgen.lock", string(lock)), p.write("go.mod", "module shop.example/shop\n"), p.edit()); err != nil {
+	if err := errors.Join(p.write("outboxgen.lock", string(lock)),
+		p.write("go.mod", "module shop.example/shop\n"), p.edit()); err != nil {
 		return err
 	}
 	_, err = runProgram(ctx, p.dir, p.binary, "generate")
@@ -138,8 +147,8 @@ func (p *project) write(name, content string) error {
 	return nil
 }
 
-// generateAll generates after all Go has been moved away: deleted files would slow down ext4, which passes over what was deleted in the
-// last seconds, one by one, whenever a file is created.
+// generateAll generates after all Go has been moved away: deleted files would slow down ext4, which
+// passes over what was deleted in the last seconds, one by one, whenever a file is created.
 func (p *project) generateAll(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(p.dir, "events", "*.gen.go"))
 	if err != nil {
@@ -179,7 +188,8 @@ func (p *project) run(ctx context.Context, t *timing, files int, command string)
 	}
 	t.elapsed = append(t.elapsed, r.elapsed.Seconds())
 	t.processor = append(t.processor, r.processor.Seconds())
-	slog.Info("compiled", "command", command, "events", p.events, "written", files, "seconds", r.elapsed.Seconds())
+	slog.Info("compiled", "command", command, "events", p.events, "written", files, "seconds",
+		r.elapsed.Seconds())
 	return nil
 }
 

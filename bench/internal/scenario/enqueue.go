@@ -15,15 +15,18 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 )
 
-// enqueue measures what an event adds to the business transaction of a single client, while no relay runs. All ways to run the
-// transaction share the connection and the tables, and take turns, so that whatever drifts hits all of them.
+// enqueue measures what an event adds to the business transaction of a single client, while no
+// relay runs. All ways to run the transaction share the connection and the tables, and take turns,
+// so that whatever drifts hits all of them.
 func enqueue(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	db, err := l.Database(ctx, 2)
 	if err != nil {
 		return report.Result{}, err
 	}
 	defer db.Drop()
-	for _, prepare := range []func(context.Context, *lab.Database) error{openShop, relay.Prepare, river.Prepare} {
+	for _, prepare := range []func(context.Context, *lab.Database) error{
+		openShop, relay.Prepare, river.Prepare,
+	} {
 		if err := prepare(ctx, db); err != nil {
 			return report.Result{}, err
 		}
@@ -36,7 +39,9 @@ func enqueue(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	if err != nil {
 		return report.Result{}, err
 	}
-	for table, n := range map[string]int{"orders": len(f.all()) * each, "outbox": 3 * each, "river_job": each} {
+	for table, n := range map[string]int{
+		"orders": len(f.all()) * each, "outbox": 3 * each, "river_job": each,
+	} {
 		if err := expectRows(ctx, db, table, n); err != nil {
 			return report.Result{}, err
 		}
@@ -56,29 +61,36 @@ func (f field) all() []*variant {
 }
 
 func (f field) claims() ([]report.Claim, error) {
-	event, job, row := added(f.event.p50, f.plain.p50), added(f.job.p50, f.plain.p50), added(f.row.p50, f.plain.p50)
+	event, job, row := added(f.event.p50, f.plain.p50), added(f.job.p50,
+		f.plain.p50), added(f.row.p50, f.plain.p50)
 	pipedEvent := added(f.pipedEvent.p50, f.piped.p50)
 	if job.Min() <= 0 {
-		return nil, errors.New("bench: River's InsertTx seems to take no time: the machine is too restless to compare")
+		return nil, errors.New("bench: River's InsertTx seems to take no time: the machine is " +
+			"too restless to compare")
 	}
 	return []report.Claim{
 		{
-			What:   "enqueue in a business transaction, one client: what the event adds at the median",
+			What: "enqueue in a business transaction, one client: what the event adds at the " +
+				"median",
 			Values: overhead(f.event.p50, f.plain.p50), Unit: "%", Bound: report.AtMost(30),
-			Detail: fmt.Sprintf("%s with, %s without; %s", millis(f.event.p50), millis(f.plain.p50), shop),
+			Detail: fmt.Sprintf("%s with, %s without; %s", millis(f.event.p50), millis(f.plain.p50),
+				shop),
 		},
 		{
 			What:   "the same on the batch of a pipelined business transaction",
 			Values: overhead(f.pipedEvent.p50, f.piped.p50), Unit: "%", Bound: report.AtMost(12),
-			Detail: fmt.Sprintf("%s with, %s without", millis(f.pipedEvent.p50), millis(f.piped.p50)),
+			Detail: fmt.Sprintf("%s with, %s without", millis(f.pipedEvent.p50),
+				millis(f.piped.p50)),
 		},
 		{
 			What:   "the time that enqueueing adds: outboxgen against River's InsertTx",
 			Values: event.Over(job), Unit: "×", Bound: report.AtMost(0.333),
-			Detail: fmt.Sprintf("outboxgen adds %s, River %s, a plain INSERT of the outbox row %s", millis(event), millis(job), millis(row)),
+			Detail: fmt.Sprintf("outboxgen adds %s, River %s, a plain INSERT of the outbox row %s",
+				millis(event), millis(job), millis(row)),
 		},
 		{
-			What:   "the time that enqueueing adds: outboxgen on a pipelined batch against River's InsertTx",
+			What: "the time that enqueueing adds: outboxgen on a pipelined batch against " +
+				"River's InsertTx",
 			Values: pipedEvent.Over(job), Unit: "×",
 			Detail: fmt.Sprintf("outboxgen adds %s, River %s", millis(pipedEvent), millis(job)),
 		},
@@ -104,9 +116,12 @@ func pipelined(queue queueing) *variant {
 	}}
 }
 
-// takeTurns has every variant run n transactions in each of the rounds, in random turns, and returns how many each has run. One
-// round goes before, which is not counted: statements are prepared and caches filled then.
-func takeTurns(ctx context.Context, db *lab.Database, variants []*variant, rounds, n int) (each int, err error) {
+// takeTurns has every variant run n transactions in each of the rounds, in random turns, and
+// returns how many each has run. One round goes before, which is not counted: statements are
+// prepared and caches filled then.
+func takeTurns(
+	ctx context.Context, db *lab.Database, variants []*variant, rounds, n int,
+) (each int, err error) {
 	conn, err := db.Acquire(ctx)
 	if err != nil {
 		return 0, err

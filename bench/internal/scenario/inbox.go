@@ -23,10 +23,12 @@ import (
 
 const (
 	consumers = 8
-	// deliveryWindow is how many messages are on their way to the consumers at once: within that, their order is lost.
+	// deliveryWindow is how many messages are on their way to the consumers at once: within that,
+	// their order is lost.
 	deliveryWindow = 256
-	// turn is how many messages one consumer is given before it is the other's turn. The number of turns of a round is even, since
-	// the first to handle an order inserts it, and the second updates it.
+	// turn is how many messages one consumer is given before it is the other's turn. The number of
+	// turns of a round is even, since the first to handle an order inserts it, and the second
+	// updates it.
 	turn = 1000
 	// inboxTimeout bounds the whole.
 	inboxTimeout = 15 * time.Minute
@@ -58,7 +60,8 @@ func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}
 	claim := func(what string, s measure.Series, bound report.Bound) report.Claim {
 		return report.Claim{
-			What:   fmt.Sprintf("%d consumers, %s ids in the inbox: %s against the same handler without inbox", consumers, report.Number(float64(known)), what),
+			What: fmt.Sprintf("%d consumers, %s ids in the inbox: %s against the same handler "+
+				"without inbox", consumers, report.Number(float64(known)), what),
 			Values: s.Over(without), Unit: "×", Bound: bound,
 			Detail: fmt.Sprintf("%s with, %s without", perSecond(s), perSecond(without)),
 		}
@@ -69,8 +72,8 @@ func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}, nil
 }
 
-// prepareConsumer makes the tables, with n events that the consumer has handled: under ids such as the outbox makes, one for each
-// millisecond until now.
+// prepareConsumer makes the tables, with n events that the consumer has handled: under ids such as
+// the outbox makes, one for each millisecond until now.
 func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	if err := (rival.Relay{}).Prepare(ctx, db); err != nil {
 		return err
@@ -88,7 +91,8 @@ func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 		return fmt.Errorf("bench: fill the inbox: %w", err)
 	}
 	if tag.RowsAffected() != int64(n) {
-		return fmt.Errorf("bench: the inbox was filled with %d ids instead of %d", tag.RowsAffected(), n)
+		return fmt.Errorf("bench: the inbox was filled with %d ids instead of %d",
+			tag.RowsAffected(), n)
 	}
 	if _, err := db.Exec(ctx, "VACUUM ANALYZE inbox"); err != nil {
 		return fmt.Errorf("bench: vacuum the inbox: %w", err)
@@ -97,8 +101,8 @@ func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	return nil
 }
 
-// What the consumer keeps of the orders, in one statement for each event. It counts them, which would show events that were applied
-// twice.
+// What the consumer keeps of the orders, in one statement for each event. It counts them, which
+// would show events that were applied twice.
 const (
 	placedTable = `
 		CREATE TABLE placed (
@@ -118,7 +122,9 @@ const (
 type stock struct{}
 
 // HandleOrderPlacedV1 implements events.StockConsumer.
-func (stock) HandleOrderPlacedV1(ctx context.Context, tx events.StockTx, e events.OrderPlacedV1) error {
+func (stock) HandleOrderPlacedV1(
+	ctx context.Context, tx events.StockTx, e events.OrderPlacedV1,
+) error {
 	_, err := tx.Exec(ctx, upsertPlaced, e.OrderID, e.CustomerID, e.Total.Amount, e.PlacedAt)
 	return err
 }
@@ -130,11 +136,13 @@ func withInbox(db *lab.Database) inbox.Handler {
 
 // withoutInbox is the same consumer, down to its transaction and its decoding, but for the inbox.
 func withoutInbox(db *lab.Database) inbox.Handler {
-	return inbox.New("stock", inbox.Store[pgx.Tx](forgetful{events.NewStore(db.Pool)}), map[string]inbox.Route[pgx.Tx]{
-		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e events.OrderPlacedV1) error {
-			return stock{}.HandleOrderPlacedV1(ctx, events.StockTx{Tx: tx, Message: m}, e)
-		}),
-	})
+	return inbox.New("stock", inbox.Store[pgx.Tx](forgetful{events.NewStore(db.Pool)}),
+		map[string]inbox.Route[pgx.Tx]{
+			"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message,
+				e events.OrderPlacedV1) error {
+				return stock{}.HandleOrderPlacedV1(ctx, events.StockTx{Tx: tx, Message: m}, e)
+			}),
+		})
 }
 
 // forgetful is a store to which every event is new.
@@ -148,9 +156,11 @@ func (forgetful) Claim(context.Context, pgx.Tx, inbox.ClaimParams) (inbox.ClaimR
 // delivered is how long the deliveries of one round took.
 type delivered struct{ with, without, again time.Duration }
 
-// deliverRound delivers the orders to the consumer with an inbox and to the one without, by turns of a few messages each, and to
-// the former once more.
-func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (d delivered, err error) {
+// deliverRound delivers the orders to the consumer with an inbox and to the one without, by turns
+// of a few messages each, and to the former once more.
+func deliverRound(
+	ctx context.Context, db *lab.Database, orders []rival.Order,
+) (d delivered, err error) {
 	if _, err := db.Exec(ctx, "TRUNCATE placed"); err != nil {
 		return d, fmt.Errorf("bench: empty the consumer's table: %w", err)
 	}
@@ -168,7 +178,8 @@ func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (
 	first, second := with, without
 	for i := 0; i < len(orders); i += turn {
 		for _, one := range []*delivery{first, second} {
-			if err := one.deliver(ctx, i, min(i+turn, len(orders)), inbox.OutcomeApplied); err != nil {
+			if err := one.deliver(ctx, i, min(i+turn, len(orders)),
+				inbox.OutcomeApplied); err != nil {
 				return d, err
 			}
 		}
@@ -177,7 +188,8 @@ func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (
 	d.with, d.without = with.took, without.took
 	err = with.deliver(ctx, 0, len(orders), inbox.OutcomeDuplicate)
 	d.again = with.took - d.with
-	slog.Info("delivered", "events", len(orders), "with inbox", d.with, "without", d.without, "again", d.again)
+	slog.Info("delivered", "events", len(orders), "with inbox", d.with, "without", d.without,
+		"again", d.again)
 	return d, errors.Join(err, expectApplied(ctx, db, 2*len(orders)))
 }
 
@@ -188,8 +200,11 @@ type delivery struct {
 	took     time.Duration // so far
 }
 
-// newDelivery has the orders as new messages, in an order that is random within the delivery window.
-func newDelivery(ctx context.Context, handler inbox.Handler, orders []rival.Order) (*delivery, error) {
+// newDelivery has the orders as new messages, in an order that is random within the delivery
+// window.
+func newDelivery(
+	ctx context.Context, handler inbox.Handler, orders []rival.Order,
+) (*delivery, error) {
 	rows, err := rival.Encode(ctx, orders)
 	if err != nil {
 		return nil, err
@@ -208,7 +223,8 @@ func newDelivery(ctx context.Context, handler inbox.Handler, orders []rival.Orde
 	return &delivery{handler: handler, messages: messages}, nil
 }
 
-// deliver has the consumers handle the messages from first until before end, each of which is to come to the outcome.
+// deliver has the consumers handle the messages from first until before end, each of which is to
+// come to the outcome.
 func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Outcome) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var taken atomic.Int64
@@ -217,7 +233,8 @@ func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Ou
 		group.Go(func() error {
 			for i := first + int(taken.Add(1)) - 1; i < end; i = first + int(taken.Add(1)) - 1 {
 				if got, err := d.handler.Handle(ctx, &d.messages[i]); err != nil || got != outcome {
-					return errors.Join(fmt.Errorf("bench: a delivery was %v, want %v", got, outcome), err)
+					return errors.Join(fmt.Errorf("bench: a delivery was %v, want %v", got,
+						outcome), err)
 				}
 			}
 			return nil
@@ -231,7 +248,8 @@ func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Ou
 // expectApplied is an error unless the consumer has applied so many events.
 func expectApplied(ctx context.Context, db *lab.Database, want int) error {
 	var got int
-	if err := db.QueryRow(ctx, "SELECT coalesce(sum(times), 0) FROM placed").Scan(&got); err != nil {
+	if err := db.QueryRow(ctx,
+		"SELECT coalesce(sum(times), 0) FROM placed").Scan(&got); err != nil {
 		return fmt.Errorf("bench: count what was applied: %w", err)
 	}
 	if got != want {

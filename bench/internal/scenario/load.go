@@ -18,7 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// load enqueues at a fixed rate, or as near to it as its clients come on this machine, while a relay publishes. It watches both.
+// load enqueues at a fixed rate, or as near to it as its clients come on this machine, while a
+// relay publishes. It watches both.
 type load struct {
 	perSecond     int // events
 	perTx         int // events in one transaction
@@ -28,8 +29,9 @@ type load struct {
 
 // window is what was observed from one instant to the next.
 type window struct {
-	mu      sync.Mutex
-	waits   []time.Duration // from before the commit to the publish, of the last event of each transaction
+	mu sync.Mutex
+	// from before the commit to the publish, of the last event of each transaction
+	waits   []time.Duration
 	reads   []time.Duration // of the relay
 	settles []time.Duration
 }
@@ -100,12 +102,19 @@ func (o *observed) Publish(_ context.Context, m *outbox.Message) error {
 	return nil
 }
 
-// run enqueues and publishes, and calls every at the end of each window. Once all is published it returns the windows and how many events
-// were enqueued a second.
-func (c load) run(ctx context.Context, db *lab.Database, every func(window int) error) (_ []window, perSecond float64, err error) {
+// run enqueues and publishes, and calls every at the end of each window. Once all is published it
+// returns the windows and how many events were enqueued a second.
+func (c load) run(
+	ctx context.Context, db *lab.Database, every func(window int) error,
+) (_ []window, perSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.lasts+2*time.Minute)
 	defer cancel()
-	o := &observed{ServiceStore: rival.Store(db), began: time.Now(), each: c.window, windows: make([]window, c.lasts/c.window)}
+	o := &observed{
+		ServiceStore: rival.Store(db),
+		began:        time.Now(),
+		each:         c.window,
+		windows:      make([]window, c.lasts/c.window),
+	}
 	r, err := outbox.NewRelay(o, o, rival.Silent(outbox.Config{}))
 	if err != nil {
 		return nil, 0, err
@@ -137,7 +146,8 @@ func (c load) run(ctx context.Context, db *lab.Database, every func(window int) 
 	return o.windows, perSecond, expectEmpty(ctx, db)
 }
 
-// enqueue is one client: its transactions are due at fixed instants, and one that is late is made at once.
+// enqueue is one client: its transactions are due at fixed instants, and one that is late is made
+// at once.
 func (c load) enqueue(ctx context.Context, db *lab.Database, o *observed, client int) error {
 	r := rand.New(rand.NewPCG(2, uint64(client)))
 	total := c.perSecond * int(c.lasts/time.Second) / c.perTx
@@ -178,7 +188,8 @@ func (c load) tick(ctx context.Context, o *observed, every func(int) error) erro
 func awaitPublished(ctx context.Context, o *observed, n int) error {
 	for o.published.Load() < int64(n) {
 		if !wait(ctx, 5*time.Millisecond) {
-			return fmt.Errorf("bench: of %d events %d were published in time", n, o.published.Load())
+			return fmt.Errorf("bench: of %d events %d were published in time", n,
+				o.published.Load())
 		}
 	}
 	return nil

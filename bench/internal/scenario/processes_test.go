@@ -47,7 +47,10 @@ func TestShardsAreSharedOutWhenEveryRelayHasAsMany(t *testing.T) {
 	for _, c := range []struct {
 		shards []int
 		want   bool
-	}{{[]int{16}, true}, {[]int{8, 8}, true}, {[]int{16, 0}, false}, {[]int{8, 7}, false}, {[]int{4, 4, 4, 4}, true}} {
+	}{
+		{[]int{16}, true}, {[]int{8, 8}, true}, {[]int{16, 0}, false}, {[]int{8, 7}, false},
+		{[]int{4, 4, 4, 4}, true},
+	} {
 		var all []child.Progress
 		for _, n := range c.shards {
 			all = append(all, child.Progress{Shards: n})

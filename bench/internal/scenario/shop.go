@@ -11,8 +11,9 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 )
 
-// The business that events come from: a transaction adds an order and charges its customer. There is nothing in it that would
-// make it expensive, such as foreign keys or triggers, beside which an outbox would look cheap.
+// The business that events come from: a transaction adds an order and charges its customer. There
+// is nothing in it that would make it expensive, such as foreign keys or triggers, beside which an
+// outbox would look cheap.
 const (
 	shopTables = `
 		CREATE TABLE customer (
@@ -44,9 +45,10 @@ func openShop(ctx context.Context, db *lab.Database) error {
 		return fmt.Errorf("bench: open the shop: %w", err)
 	}
 	ids := customerIDs()
-	_, err := db.CopyFrom(ctx, pgx.Identifier{"customer"}, []string{"id"}, pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
-		return []any{ids[i]}, nil
-	}))
+	_, err := db.CopyFrom(ctx, pgx.Identifier{"customer"}, []string{"id"},
+		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
+			return []any{ids[i]}, nil
+		}))
 	if err != nil {
 		return fmt.Errorf("bench: open the shop: %w", err)
 	}
@@ -130,7 +132,8 @@ func nothingQueued(context.Context, *pgx.Batch, rival.Order) error { return nil 
 // expectRows is an error unless the table holds n rows.
 func expectRows(ctx context.Context, db *lab.Database, table string, n int) error {
 	var got int
-	if err := db.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&got); err != nil {
+	if err := db.QueryRow(ctx,
+		"SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&got); err != nil {
 		return fmt.Errorf("bench: count the rows of %s: %w", table, err)
 	}
 	if got != n {
