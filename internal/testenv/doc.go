@@ -1,4 +1,5 @@
-// Package testenv is the roof over the servers that tests and the demo run on. It holds no code: take what you need from
+// Package testenv is the roof over the servers that tests and the demo run on. It holds no code:
+// take what you need from
 //
 //   - [github.com/outboxgen/outboxgen/internal/testenv/postgresenv], a PostgreSQL server with one fresh database per test;
 //   - [github.com/outboxgen/outboxgen/internal/testenv/natsenv], a NATS JetStream server inside the process.

@@ -1,5 +1,6 @@
-// Package natsenv gives tests and the demo a NATS server with JetStream: the real server, inside the process, on a free
-// loopback port. It can be taken down and brought back on the same port, with what its streams hold.
+// Package natsenv gives tests and the demo a NATS server with JetStream: the real server, inside
+// the process, on a free loopback port. It can be taken down and brought back on the same port,
+// with what its streams hold.
 package natsenv
 
 import (
@@ -23,7 +24,8 @@ const (
 
 // Config says what server [Start] brings up. The zero value is ready to use.
 type Config struct {
-	// StoreDir keeps the streams, and is left in place at the end. Defaults to a temporary folder, removed by [Server.Close].
+	// StoreDir keeps the streams, and is left in place at the end. Defaults to a temporary folder,
+	// removed by [Server.Close].
 	StoreDir string
 }
 
@@ -75,7 +77,8 @@ func (s *Server) URL() string {
 	return "nats://" + s.address()
 }
 
-// Stop takes the server down: its clients lose their connections and get no new ones. The streams are kept.
+// Stop takes the server down: its clients lose their connections and get no new ones. The streams
+// are kept.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +108,8 @@ func (s *Server) Restart() error {
 	go running.Start()
 	if !running.ReadyForConnections(startTimeout) {
 		running.Shutdown()
-		return fmt.Errorf("natsenv: the server was not ready within %s; its streams are in %s", startTimeout, s.store)
+		return fmt.Errorf("natsenv: the server was not ready within %s; its streams are in %s",
+			startTimeout, s.store)
 	}
 	s.running = running
 	s.port = running.Addr().(*net.TCPAddr).Port
@@ -128,7 +132,8 @@ func (s *Server) checkPort() error {
 	}
 	l, err := net.Listen("tcp", s.address())
 	if err != nil {
-		return fmt.Errorf("natsenv: another program took the server's port while it was down: %w", err)
+		return fmt.Errorf("natsenv: another program took the server's port while it was down: %w",
+			err)
 	}
 	return l.Close()
 }

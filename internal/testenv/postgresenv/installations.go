@@ -24,8 +24,8 @@ type installation struct {
 	prefix string // the whole of it, where it may be copied to another place; else ""
 }
 
-// systemInstallations are those that the machine has of its own: on PATH, then Debian's and Red Hat's folders, the
-// newest first.
+// systemInstallations are those that the machine has of its own: on PATH, then Debian's and Red
+// Hat's folders, the newest first.
 func systemInstallations() []installation {
 	var found []installation
 	if postgres, err := exec.LookPath("postgres"); err == nil {
@@ -35,7 +35,9 @@ func systemInstallations() []installation {
 		}
 		found = append(found, installation{bin: filepath.Dir(postgres)})
 	}
-	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"} {
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin",
+	} {
 		bins, _ := filepath.Glob(pattern) // the only error is a bad pattern
 		for _, bin := range newestFirst(bins) {
 			if !slices.ContainsFunc(found, func(i installation) bool { return i.bin == bin }) {
@@ -46,7 +48,8 @@ func systemInstallations() []installation {
 	return found
 }
 
-// testdepsInstallations are those that scripts/testdeps.sh put into .testdeps at the top of the repository.
+// testdepsInstallations are those that scripts/testdeps.sh put into .testdeps at the top of the
+// repository.
 func testdepsInstallations() []installation {
 	root, err := repositoryRoot()
 	if err != nil {
@@ -73,7 +76,8 @@ func repositoryRoot() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod of " + strings.TrimSpace(rootModule) + " above the working directory")
+			return "", errors.New("no go.mod of " + strings.TrimSpace(rootModule) +
+				" above the working directory")
 		}
 		dir = parent
 	}
@@ -93,13 +97,14 @@ func newestFirst(dirs []string) []string {
 
 var versionNumber = regexp.MustCompile(`\d+`)
 
-// checkVersion runs postgres --version as the user that is to own the server, which also shows whether that user may
-// run it at all. Want is a major version, or "" for any that is supported.
+// checkVersion runs postgres --version as the user that is to own the server, which also shows
+// whether that user may run it at all. Want is a major version, or "" for any that is supported.
 func checkVersion(bin string, owner *account, want string) error {
 	for _, program := range []string{"initdb", "postgres"} {
 		out, err := owner.command(filepath.Join(bin, program), "--version").CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("%s does not run as %s: %w %s", filepath.Join(bin, program), owner, err, out)
+			return fmt.Errorf("%s does not run as %s: %w %s", filepath.Join(bin, program), owner,
+				err, out)
 		}
 		major := versionNumber.FindString(string(out))
 		if want != "" && major != want {

@@ -32,7 +32,9 @@ type instance struct {
 }
 
 // startInstance starts postgres on a data directory and waits until it answers.
-func startInstance(ctx context.Context, cfg Config, bin string, dir *workDir, owner *account) (*Server, error) {
+func startInstance(
+	ctx context.Context, cfg Config, bin string, dir *workDir, owner *account,
+) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
@@ -41,7 +43,8 @@ func startInstance(ctx context.Context, cfg Config, bin string, dir *workDir, ow
 		if port, err = freePort(); err != nil {
 			return nil, err
 		}
-		admin := &url.URL{Scheme: "postgres", User: url.User(superuser), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		admin := &url.URL{Scheme: "postgres", User: url.User(superuser),
+			Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 			Path: "/postgres", RawQuery: "sslmode=disable"}
 		server := &Server{}
 		if err = server.start(ctx, private{cfg: cfg, bin: bin, dir: dir, owner: owner},
@@ -82,7 +85,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// launch starts postgres and the watchdog that ends it, and removes its files, once this process is gone.
+// launch starts postgres and the watchdog that ends it, and removes its files, once this process is
+// gone.
 func launch(cfg Config, bin string, dir *workDir, owner *account, port int) (*instance, error) {
 	log, err := os.OpenFile(dir.Join("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -103,8 +107,8 @@ func launch(cfg Config, bin string, dir *workDir, owner *account, port int) (*in
 	return inst, nil
 }
 
-// startOnOwnThread keeps the operating system's thread that forks alive as long as the process: Linux delivers the
-// parent-death signal when that thread ends, not when the parent does.
+// startOnOwnThread keeps the operating system's thread that forks alive as long as the process:
+// Linux delivers the parent-death signal when that thread ends, not when the parent does.
 func (i *instance) startOnOwnThread() error {
 	started := make(chan error)
 	go func() {

@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 
 // helper starts a server, says where, and ends without stopping it: at once, or when it is killed.
 func helper(mode string) int {
-	server, err := startBinaries(context.Background(), Config{}, append(systemInstallations(), testdepsInstallations()...), "", "here")
+	server, err := startBinaries(context.Background(), Config{},
+		append(systemInstallations(), testdepsInstallations()...), "", "here")
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -238,7 +239,8 @@ func TestServerEndsWithAProgramThatForgetsIt(t *testing.T) {
 	}
 }
 
-// openUp lets the user that owns the server into a folder of the test's, as it may enter the system's own.
+// openUp lets the user that owns the server into a folder of the test's, as it may enter the
+// system's own.
 func openUp(t *testing.T, dir string) {
 	t.Helper()
 	for top := filepath.Clean(os.TempDir()); dir != top && dir != "/"; dir = filepath.Dir(dir) {

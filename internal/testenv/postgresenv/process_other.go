@@ -10,7 +10,8 @@ import (
 	"runtime"
 )
 
-var errNoPrivateInstance = errors.New("a private instance is not supported on " + runtime.GOOS + ": use Docker, or name a server")
+var errNoPrivateInstance = errors.New("a private instance is not supported on " + runtime.GOOS +
+	": use Docker, or name a server")
 
 // os knows no signals here.
 var (
@@ -25,7 +26,9 @@ func serverAccount() (*account, error) { return nil, errNoPrivateInstance }
 
 func (a *account) String() string { return "the current user" }
 
-func (a *account) command(name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
+func (a *account) command(name string, args ...string) *exec.Cmd {
+	return exec.Command(name, args...)
+}
 
 func (a *account) commandContext(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, name, args...)

@@ -40,9 +40,13 @@ func serverAccount() (*account, error) {
 		if uidErr != nil || gidErr != nil || uid == 0 {
 			continue
 		}
-		return &account{name: "user " + name, credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+		return &account{
+			name:       "user " + name,
+			credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)},
+		}, nil
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it: run the tests as another user, or add one")
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or " +
+		"nobody to run it: run the tests as another user, or add one")
 }
 
 func (a *account) String() string { return a.name }
@@ -67,8 +71,8 @@ func (a *account) own(path string) error {
 	return os.Chown(path, int(a.credential.Uid), int(a.credential.Gid))
 }
 
-// serverWatchdog ends the server $1 and removes its folder $2. The pid counts only while the server's own file names it,
-// for the system may have given it to another process.
+// serverWatchdog ends the server $1 and removes its folder $2. The pid counts only while the
+// server's own file names it, for the system may have given it to another process.
 const serverWatchdog = `
 n=0
 while [ "$n" -lt 100 ] && [ "$(head -n 1 "$2/data/postmaster.pid" 2>/dev/null)" = "$1" ] && kill -QUIT "$1" 2>/dev/null; do
@@ -82,7 +86,8 @@ func startWatchdog(script string, args ...string) (*watchdog, error) {
 	script = "if read -r released; then exit 0; fi\n" + script
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "outboxgen-watchdog"}, args...)...)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt from the terminal is not for it
+	// an interrupt from the terminal is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	lifeline, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -24,12 +24,15 @@ type provider struct {
 func providers(getenv func(string) string) []provider {
 	version := getenv(envVersion)
 	return []provider{
-		{"url", func(ctx context.Context, _ Config) (*Server, error) { return connectURL(ctx, getenv(envURL)) }},
+		{"url", func(ctx context.Context, _ Config) (*Server, error) {
+			return connectURL(ctx, getenv(envURL))
+		}},
 		{"docker", func(ctx context.Context, cfg Config) (*Server, error) {
 			return startDocker(ctx, cfg, getenv(envImage), version)
 		}},
 		{"local", func(ctx context.Context, cfg Config) (*Server, error) {
-			return startBinaries(ctx, cfg, systemInstallations(), version, "on PATH or where packages put them")
+			return startBinaries(ctx, cfg, systemInstallations(), version,
+				"on PATH or where packages put them")
 		}},
 		{"testdeps", func(ctx context.Context, cfg Config) (*Server, error) {
 			return startBinaries(ctx, cfg, testdepsInstallations(), version, "in .testdeps")
@@ -37,8 +40,8 @@ func providers(getenv func(string) string) []provider {
 	}
 }
 
-// chooseProviders returns those that the environment leaves to choose from. Required is true where it asks for one in
-// particular, so that doing without is no option.
+// chooseProviders returns those that the environment leaves to choose from. Required is true where
+// it asks for one in particular, so that doing without is no option.
 func chooseProviders(getenv func(string) string) (chosen []provider, required bool, err error) {
 	all := providers(getenv)
 	forced := getenv(envProvider)
@@ -55,11 +58,14 @@ func chooseProviders(getenv func(string) string) (chosen []provider, required bo
 		}
 		names = append(names, p.name)
 	}
-	return nil, true, fmt.Errorf("postgresenv: %s is %q, want one of %s", envProvider, forced, strings.Join(names, ", "))
+	return nil, true, fmt.Errorf("postgresenv: %s is %q, want one of %s", envProvider, forced,
+		strings.Join(names, ", "))
 }
 
 // startFirst returns the server of the first provider that has one.
-func startFirst(ctx context.Context, cfg Config, candidates []provider, required bool) (*Server, error) {
+func startFirst(
+	ctx context.Context, cfg Config, candidates []provider, required bool,
+) (*Server, error) {
 	none := &UnavailableError{Required: required}
 	for _, p := range candidates {
 		server, err := p.start(ctx, cfg)
@@ -91,10 +97,12 @@ func (e *UnavailableError) Error() string {
 	var b strings.Builder
 	b.WriteString("postgresenv: no PostgreSQL for the tests\n")
 	for _, r := range e.Refusals {
-		fmt.Fprintf(&b, "  %-9s %s\n", r.Provider+":", strings.ReplaceAll(strings.TrimSpace(r.Err.Error()), "\n", "\n            "))
+		fmt.Fprintf(&b, "  %-9s %s\n", r.Provider+":",
+			strings.ReplaceAll(strings.TrimSpace(r.Err.Error()), "\n", "\n            "))
 	}
 	b.WriteString("any one of these mends it:\n" +
-		"  export " + envURL + "=postgres://user:password@host:port/database   (a role that may create databases)\n" +
+		"  export " + envURL +
+		"=postgres://user:password@host:port/database   (a role that may create databases)\n" +
 		"  start Docker; the image is " + defaultImage + ", or what " + envImage + " names\n" +
 		"  install PostgreSQL 14 or newer, for example: apt-get install postgresql\n" +
 		"  scripts/testdeps.sh pg17   (needs npm)\n")

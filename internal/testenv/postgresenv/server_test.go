@@ -63,7 +63,8 @@ func TestDatabaseIsDroppedWhenTheTestEnds(t *testing.T) {
 		}
 	})
 	var exists bool
-	if err := outer.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil {
+	if err := outer.QueryRow(t.Context(),
+		"SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil {
 		t.Fatal(err)
 	}
 	if exists {
@@ -95,7 +96,8 @@ func TestServerIsFastUnlessAskedToBeDurable(t *testing.T) {
 
 func TestServerHasTheSettingsAskedFor(t *testing.T) {
 	t.Parallel()
-	pool := openOn(t, startPrivate(t, Config{Settings: map[string]string{"work_mem": "3MB", "max_connections": "20"}}))
+	pool := openOn(t, startPrivate(t,
+		Config{Settings: map[string]string{"work_mem": "3MB", "max_connections": "20"}}))
 	for setting, want := range map[string]string{"work_mem": "3MB", "max_connections": "20"} {
 		if got := query[string](t, pool, "SHOW "+setting); got != want {
 			t.Errorf("%s is %s, want %s", setting, got, want)
@@ -134,8 +136,8 @@ func openOn(t *testing.T, server *Server) *pgxpool.Pool {
 	return pool
 }
 
-// privateInstallations are whatever binaries are here. Where there are none, and the tests have their server from
-// elsewhere, there is nothing to test.
+// privateInstallations are whatever binaries are here. Where there are none, and the tests have
+// their server from elsewhere, there is nothing to test.
 func privateInstallations(t *testing.T) []installation {
 	t.Helper()
 	found := append(systemInstallations(), testdepsInstallations()...)

@@ -7,15 +7,16 @@ import (
 	"sync"
 )
 
-// A watchdog is a process that cleans up where this one cannot: it acts when its standard input ends without a line,
-// which is what happens when this process is gone, however it went.
+// A watchdog is a process that cleans up where this one cannot: it acts when its standard input
+// ends without a line, which is what happens when this process is gone, however it went.
 type watchdog struct {
 	cmd      *exec.Cmd
 	lifeline io.WriteCloser
 }
 
-// held keeps the lifelines reachable until they are released. A program may keep a URL and forget its Server: the garbage
-// collector would close the pipe, and the watchdog take that for the end of the process.
+// held keeps the lifelines reachable until they are released. A program may keep a URL and forget
+// its Server: the garbage collector would close the pipe, and the watchdog take that for the end of
+// the process.
 var held sync.Map
 
 // hold makes a watchdog out of a running process.

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// lockNew creates a file and locks it until it is closed, at the latest with the end of the process.
+// lockNew creates a file and locks it until it is closed, at the latest with the end of the
+// process.
 func lockNew(path string) (*os.File, error) { return lock(path, os.O_CREATE|os.O_EXCL|os.O_RDWR) }
 
 // lockExisting fails where there is no such file, or its maker lives.

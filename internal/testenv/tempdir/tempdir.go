@@ -1,5 +1,5 @@
-// Package tempdir makes temporary folders that do not pile up: what a killed process leaves, the next one to ask for a
-// folder of the same kind removes.
+// Package tempdir makes temporary folders that do not pile up: what a killed process leaves, the
+// next one to ask for a folder of the same kind removes.
 package tempdir
 
 import (
@@ -22,8 +22,9 @@ type Dir struct {
 // held keeps the locks reachable until they are released: the garbage collector would close them.
 var held sync.Map
 
-// New makes an empty folder whose name begins with prefix, below the system's folder for temporary files, and removes
-// those of dead processes there. A file named lock is in it, and the caller leaves that alone.
+// New makes an empty folder whose name begins with prefix, below the system's folder for temporary
+// files, and removes those of dead processes there. A file named lock is in it, and the caller
+// leaves that alone.
 func New(prefix string) (*Dir, error) {
 	removeStale(os.TempDir(), prefix)
 	path, err := os.MkdirTemp("", prefix)
@@ -39,7 +40,9 @@ func New(prefix string) (*Dir, error) {
 }
 
 // Join returns the path of something in the folder, or the folder's own.
-func (d *Dir) Join(elem ...string) string { return filepath.Join(append([]string{d.path}, elem...)...) }
+func (d *Dir) Join(elem ...string) string {
+	return filepath.Join(append([]string{d.path}, elem...)...)
+}
 
 // Remove deletes the folder. Later calls do nothing.
 func (d *Dir) Remove() error {
