@@ -1,4 +1,4 @@
-// Package examples_test holds that what is generated for the examples is what their catalogues say.
+// Package examples_test checks that the generated code of the examples is up to date.
 package examples_test
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 )
 
-// store is what generated stores are.
+// store is what all generated stores have in common.
 type store interface {
 	conformance.Store
 	inbox.Store[pgx.Tx]

@@ -13,7 +13,7 @@ import (
 )
 
 // TestRelaysOutlastTheEndOfAllTheirConnections ends every session of the database again and again,
-// as a restart does, and then has the database hang for longer than the lease.
+// as a restart does, and then blocks the database for longer than the lease.
 func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 
 func victim(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "victim" }
 
-// produce commits events, whatever the connections do.
+// produce commits events until stop is closed, whatever happens to the connections.
 func (w *world) produce(pool *pgxpool.Pool, stop <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
@@ -78,10 +78,11 @@ func (w *world) produce(pool *pgxpool.Pool, stop <-chan struct{}) {
 
 func (w *world) terminateVictims() {
 	w.Helper()
-	w.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'victim'`)
+	w.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'victim'`)
 }
 
-// hang keeps every statement about membership waiting until all leases have ended.
+// hang blocks every statement about relays' membership until all leases have ended.
 func (w *world) hang() {
 	w.Helper()
 	tx := w.begin()

@@ -8,8 +8,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// TestAReadTouchesNothingButWhatItReturns holds for a planner that knows how full the outbox is,
-// and for one that believes it to be empty.
+// TestAReadTouchesNothingButWhatItReturns checks the plans of a planner with correct statistics,
+// and of one whose statistics say that the outbox is empty.
 func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 	t.Parallel()
 	for name, believe := range map[string]func(*world){
@@ -26,7 +26,7 @@ func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			believe(w)
-			// Each event is a page, and so is each step down an index.
+			// Each event costs one page, and so does each level of an index.
 			if cost, most := w.readCost(everyShard(20, 1<<20)), 16*(20+5); cost > most {
 				t.Errorf("a read of 20 events of each of 16 shards touches %d pages, want %d at "+
 					"most", cost, most)
@@ -41,7 +41,8 @@ func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 	}
 }
 
-// everyShard reads so many events of every shard, from its start.
+// everyShard returns the parameters of a read of up to limit events of every shard, from its
+// beginning.
 func everyShard(limit, maxBytes int) storage.ReadParams {
 	p := storage.ReadParams{MaxBytes: maxBytes}
 	for shard := range int32(shards) {
@@ -50,7 +51,7 @@ func everyShard(limit, maxBytes int) storage.ReadParams {
 	return p
 }
 
-// readCost returns how many pages the server touches for a read as the store makes it.
+// readCost returns how many pages the server touches for a read with the store's settings.
 func (w *world) readCost(p storage.ReadParams) int {
 	w.Helper()
 	var shards, limits []int32
@@ -63,7 +64,7 @@ func (w *world) readCost(p storage.ReadParams) int {
 	_, err := tx.Exec(w.Context(), outboxdb.PlanRead)
 	w.must(err)
 	var text []byte
-	// The parameters in the order of outboxdb.ReadShards.
+	// These are the parameters of outboxdb.ReadShards, in their order.
 	w.must(tx.QueryRow(w.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+outboxdb.ReadShards,
 		int64(p.MaxBytes), shards, afters, limits, p.Known).Scan(&text))
 	w.must(tx.Rollback(w.Context()))

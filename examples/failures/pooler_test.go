@@ -23,8 +23,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestBehindATransactionPooler runs everything through PgBouncer, where each transaction may have
-// another connection, in every mode of pgx that does without named statements.
+// TestBehindATransactionPooler runs everything through PgBouncer, which may give each transaction
+// another connection, in every mode of pgx that needs no named statements.
 func TestBehindATransactionPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{
@@ -43,7 +43,7 @@ func TestBehindATransactionPooler(t *testing.T) {
 }
 
 // wholePath takes events through every query: enqueue, relay with retries and dead letters, replay,
-// inbox, duplicate, janitor.
+// inbox, duplicate, maintenance.
 func (w *world) wholePath() {
 	w.Helper()
 	recording := &outboxtest.RecordingPublisher{}
@@ -80,7 +80,7 @@ func (w *world) wholePath() {
 	w.notify()
 }
 
-// queue enqueues an event in the round trip of a batch.
+// queue enqueues an event in a batch.
 func (w *world) queue(e events.Event) {
 	w.Helper()
 	tx := w.begin()
@@ -110,7 +110,7 @@ func (w *world) relayUntil(p outbox.Publisher, condition func() bool) {
 	w.eventually("the relay has done its work", condition)
 }
 
-// applyOnce has a consumer apply an event, which causes another one, and get it again.
+// applyOnce has a consumer handle an event, which causes another one, and then handle it again.
 func (w *world) applyOnce(m *outbox.Message) {
 	w.Helper()
 	consumer := events.NewWitness(w.store, emitting{})
@@ -123,7 +123,7 @@ func (w *world) applyOnce(m *outbox.Message) {
 		query[int](w, `SELECT count(*) FROM outbox WHERE causation_id = $1`, m.ID.String()), 1)
 }
 
-// emitting is a consumer that emits an event for each it handles.
+// emitting is a consumer that emits one event for each that it handles.
 type emitting struct{}
 
 func (emitting) HandleThingHappenedV1(
@@ -133,8 +133,8 @@ func (emitting) HandleThingHappenedV1(
 	return err
 }
 
-// pgbouncer starts a pooler in transaction mode before the database at direct, and returns the URL
-// to use instead.
+// pgbouncer starts PgBouncer in transaction mode in front of the database at direct, and returns
+// the URL to use instead.
 func pgbouncer(t *testing.T, direct string) string {
 	t.Helper()
 	path := pgbouncerPath(t)
@@ -158,10 +158,11 @@ func pgbouncer(t *testing.T, direct string) string {
 	return ""
 }
 
-// pgbouncerPath skips the test where there is no pooler and nobody promised one.
+// pgbouncerPath returns the program's path. If there is none, it skips the test, unless CI requires
+// one.
 func pgbouncerPath(t *testing.T) string {
 	t.Helper()
-	// which is not on everybody's PATH
+	// /usr/sbin is not on everybody's PATH.
 	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -193,12 +194,12 @@ server_round_robin = 1
 `
 }
 
-// startPgbouncer ends the pooler with the test, or with this process: a shell waits for the end of
-// its standard input.
+// startPgbouncer starts PgBouncer, which ends with the test or with this process: a shell waits for
+// the end of its standard input.
 func startPgbouncer(t *testing.T, path, config string) (exited <-chan struct{}) {
 	t.Helper()
 	args := []string{"-c", `"$@" & read -r _; kill "$!"; wait`, "sh", path, config}
-	if os.Geteuid() == 0 { // it refuses to run as root
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		args = append(args[:4], "-u", "nobody", config)
 	}
 	cmd := exec.Command("/bin/sh", args...)

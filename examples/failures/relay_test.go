@@ -20,8 +20,8 @@ func TestALeaseThatOnePublishOutlastsIsRefused(t *testing.T) {
 	}
 }
 
-// TestOwnershipChangesNoRowWhileARelayWorks: dead versions of the few rows that everybody looks at
-// cannot pile up.
+// TestOwnershipChangesNoRowWhileARelayWorks shows that no dead versions of the few rows that every
+// relay reads can pile up.
 func TestOwnershipChangesNoRowWhileARelayWorks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -39,7 +39,7 @@ func TestOwnershipChangesNoRowWhileARelayWorks(t *testing.T) {
 	w.equal("where the rows of ownership are", rows(), before)
 }
 
-// TestRetriesAreSpreadOut refuses many events at the same moment.
+// TestRetriesAreSpreadOut has the broker refuse many events at the same moment.
 func TestRetriesAreSpreadOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,7 +54,7 @@ func TestRetriesAreSpreadOut(t *testing.T) {
 	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error {
 		return outboxtest.ErrRefused
 	}), c)
-	// A few are put off for the second time.
+	// A few may have been refused a second time.
 	w.eventually("all are put off", func() bool { return relay.Stats().Retried >= n })
 	minutes := query[int](w,
 		`SELECT count(DISTINCT floor(extract(epoch FROM available_at - now()) / 60)) FROM outbox`)

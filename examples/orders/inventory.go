@@ -19,14 +19,14 @@ type Inventory struct{}
 
 var _ events.InventoryConsumer = Inventory{}
 
-// HandleOrderPlacedV1 reduces the stock and announces that it did, both as part of tx. That the
-// event comes once only is not its concern: it is not called for a duplicate. If it fails, the
-// event is delivered again, until there is enough in stock.
+// HandleOrderPlacedV1 reduces the stock and emits an event that says so, both in tx. It need not
+// look for duplicates, since it is not called for them. If it fails, the event is delivered again,
+// until there is enough in stock.
 func (Inventory) HandleOrderPlacedV1(
 	ctx context.Context, tx events.InventoryTx, e events.OrderPlacedV1,
 ) error {
-	// In the same order everywhere, so that two orders of the same articles do not wait for each
-	// other.
+	// All handlers lock articles in the same order, so that two orders of the same articles cannot
+	// deadlock.
 	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int {
 		return strings.Compare(a.Sku, b.Sku)
 	})

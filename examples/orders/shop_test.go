@@ -26,8 +26,8 @@ var (
 	quiet  = slog.New(slog.DiscardHandler)
 )
 
-// TestMain starts the server for all, since an example can neither skip nor fail for the lack of
-// one.
+// TestMain starts one server for all tests, since an example can neither skip nor fail if there is
+// none.
 func TestMain(m *testing.M) {
 	var err error
 	server, err = postgresenv.Start(context.Background(), postgresenv.Config{})
@@ -114,7 +114,8 @@ func openShop(ctx context.Context) *pgxpool.Pool {
 
 func twoMugs() orders.Order {
 	return orders.Order{
-		ID: uuid.New(), CustomerID: uuid.New(), Email: "customer@shop.example", Channel: events.ChannelWeb,
+		ID: uuid.New(), CustomerID: uuid.New(),
+		Email: "customer@shop.example", Channel: events.ChannelWeb,
 		Lines: []events.OrderLine{{
 			Sku: "mug", Quantity: 2, Price: events.Money{Amount: 990, Currency: "EUR"},
 		}},
@@ -132,7 +133,7 @@ func placeAndPublish(ctx context.Context, pool *pgxpool.Pool, store *events.Stor
 	return &broker.Messages()[0]
 }
 
-// relayOnce publishes what waits.
+// relayOnce publishes what is pending.
 func relayOnce(ctx context.Context, store *events.Store, publisher outbox.Publisher) outbox.Stats {
 	relay, err := outbox.NewRelay(store, publisher, outbox.Config{Logger: quiet})
 	check(err)

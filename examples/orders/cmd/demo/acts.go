@@ -20,15 +20,16 @@ func (w *world) placeOrder(ctx context.Context) error {
 
 func oneMug() orders.Order {
 	return orders.Order{
-		ID: uuid.New(), CustomerID: uuid.New(), Email: "customer@shop.example", Channel: events.ChannelWeb,
+		ID: uuid.New(), CustomerID: uuid.New(),
+		Email: "customer@shop.example", Channel: events.ChannelWeb,
 		Lines: []events.OrderLine{{
 			Sku: "mug", Quantity: 1, Price: events.Money{Amount: 990, Currency: "EUR"},
 		}},
 	}
 }
 
-// arrive is what n orders come to in the end: two events each, the order's and the reservation's,
-// and one mug less.
+// arrive adds to a state what n orders lead to in the end: for each, the order's event, the
+// reservation's event, and one mug less.
 func arrive(n int) func(*state) {
 	return func(s *state) {
 		s.Mugs -= n
@@ -88,7 +89,8 @@ func brokerDown(ctx context.Context, w *world) error {
 	}
 	w.brokerIsDown = false
 	err = w.reach(ctx, "the events have arrived", func(s *state) {
-		s.OrderMessages, s.StockMessages, s.Unhandled = before.OrderMessages, before.StockMessages, before.Unhandled
+		s.OrderMessages, s.StockMessages = before.OrderMessages, before.StockMessages
+		s.Unhandled = before.Unhandled
 		arrive(n)(s)
 	})
 	if err != nil {

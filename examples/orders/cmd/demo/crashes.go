@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// publishOrder is the operation with which the relay publishes an order's event.
+// publishOrder begins the NATS operation by which the relay publishes an order's event.
 const publishOrder = "PUB shop.orders "
 
 func acknowledgementLost(ctx context.Context, w *world) error {
@@ -35,7 +35,8 @@ func acknowledgementLost(ctx context.Context, w *world) error {
 	}
 	w.say("JetStream itself drops an id that it has seen within its duplicate window: by default " +
 		"2 minutes, here")
-	w.say("%v. The line is mended after that, to show what a break longer than the window leads to.", duplicateWindow)
+	w.say("%v. The line is mended after that, to show what a break longer than the window leads "+
+		"to.", duplicateWindow)
 	if err := w.outlastDuplicateWindow(ctx); err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func acknowledgementLost(ctx context.Context, w *world) error {
 	return w.provePublishedTwice(ctx)
 }
 
-// publishedAgain is what remains to happen after the second publish of an order's event, which was
+// publishedAgain adds to s what the second publish of an order's event leads to, if the event was
 // applied after the first.
 func publishedAgain(s *state) {
 	s.Outbox -= 2
@@ -55,7 +56,7 @@ func publishedAgain(s *state) {
 	s.StockMessages++
 }
 
-// provePublishedTwice relies on w.now: both copies were handled, and one mug is gone.
+// provePublishedTwice checks that both copies were handled and that one mug is gone, as w.now says.
 func (w *world) provePublishedTwice(ctx context.Context) error {
 	last, before, err := w.lastTwo(ctx)
 	if err != nil {
@@ -133,7 +134,7 @@ func relayKilled(ctx context.Context, w *world) error {
 	return w.takeOver(ctx, leaseEnd)
 }
 
-// takeOver starts a relay in the place of one that was killed.
+// takeOver starts a relay in place of one that was killed.
 func (w *world) takeOver(ctx context.Context, leaseEnd time.Time) error {
 	w.say("Another relay starts at once. It gets the events when the lease of the killed one has " +
 		"ended.")
@@ -145,7 +146,8 @@ func (w *world) takeOver(ctx context.Context, leaseEnd time.Time) error {
 		return err
 	}
 	var early int
-	err := w.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT sent_at FROM outbox_sent ORDER BY sent_at DESC LIMIT 2) AS sent
+	err := w.pool.QueryRow(ctx, `SELECT count(*)
+		FROM (SELECT sent_at FROM outbox_sent ORDER BY sent_at DESC LIMIT 2) AS sent
 		WHERE sent_at < $1`, leaseEnd).Scan(&early)
 	if err != nil || early > 0 {
 		return fmt.Errorf("got %d events that were published before the lease's end and error "+
@@ -191,12 +193,13 @@ func consumerKilled(ctx context.Context, w *world) error {
 	return w.redeliver(ctx)
 }
 
-// awaitPutOff waits until the reservation's event is there, and says when it is due.
+// awaitPutOff waits for the reservation's event, and prints when it is due.
 func (w *world) awaitPutOff(ctx context.Context) error {
 	var wait time.Duration
 	err := until(ctx, "stock.reserved is put off", func() (bool, error) {
 		return true, w.pool.QueryRow(ctx, `SELECT available_at - now() FROM outbox
-			WHERE type = 'stock.reserved' AND available_at > now() + interval '1 minute'`).Scan(&wait)
+			WHERE type = 'stock.reserved' AND available_at > now() + interval '1 minute'`,
+		).Scan(&wait)
 	})
 	if err != nil {
 		return err
@@ -205,7 +208,7 @@ func (w *world) awaitPutOff(ctx context.Context) error {
 	return nil
 }
 
-// redeliver starts the inventory, for the broker to deliver again what was not acknowledged.
+// redeliver starts the inventory, so that the broker delivers again what was not acknowledged.
 func (w *world) redeliver(ctx context.Context) error {
 	w.say("The trigger is gone, and the inventory is back. It gets the order's event again: a " +
 		"duplicate.")
@@ -228,7 +231,7 @@ func (w *world) redeliver(ctx context.Context) error {
 	return nil
 }
 
-// putOff has the inventory's events wait in the outbox, as they would after many refusals.
+// putOff makes the inventory's events wait in the outbox, as many refusals would.
 const putOff = `
 	CREATE FUNCTION put_off() RETURNS trigger LANGUAGE plpgsql AS $$
 	BEGIN
@@ -239,7 +242,7 @@ const putOff = `
 	CREATE TRIGGER put_off BEFORE INSERT ON outbox
 		FOR EACH ROW WHEN (NEW.type = 'stock.reserved') EXECUTE FUNCTION put_off()`
 
-// finish stops the processes in good order, and looks whether everything is as it should be.
+// finish stops the processes in an orderly way, and checks the final state.
 func (w *world) finish(ctx context.Context) error {
 	if err := errors.Join(w.inventory.stop(ctx), w.relay.stop(ctx)); err != nil {
 		return err

@@ -29,16 +29,15 @@ const (
 	orderStream = "ORDERS"
 	stockStream = "STOCK"
 
-	// JetStream drops a message whose id it has seen within this window. By default that is two
-	// minutes; the demo wants the least that is allowed, to show what consumers meet after the
-	// window.
+	// JetStream drops a message whose id it has seen within this window, by default of two minutes.
+	// The demo sets the shortest that is allowed, to show what consumers receive after the window.
 	duplicateWindow = 100 * time.Millisecond
 
-	// A lease that one can watch ending, and a backoff that one can wait for.
+	// The lease and the retry delay are short enough to watch.
 	lease, backoff = 4 * time.Second, 500 * time.Millisecond
 )
 
-// world is what the demo runs on.
+// world is the servers and processes of the demo.
 type world struct {
 	*stage
 	ctx      context.Context // ends with the demo
@@ -61,7 +60,7 @@ type world struct {
 	now state // at the last step
 }
 
-// open brings everything up. The world it returns has to be closed even where it fails.
+// open starts everything. The world must be closed even if open returns an error.
 func open(ctx context.Context, s *stage) (*world, error) {
 	w := &world{stage: s}
 	w.ctx, w.end = context.WithCancel(ctx)
@@ -77,7 +76,7 @@ func open(ctx context.Context, s *stage) (*world, error) {
 	return w, nil
 }
 
-// close ends what open has brought up, the last thing first.
+// close stops what open has started, in reverse order.
 func (w *world) close() error {
 	w.endProcesses()
 	var errs []error
@@ -89,8 +88,7 @@ func (w *world) close() error {
 
 func (w *world) later(cleanup func() error) { w.cleanups = append(w.cleanups, cleanup) }
 
-// checkCatalogue compiles the catalogue and compares with the code that this demo was compiled
-// from.
+// checkCatalogue checks that the code this demo was compiled from is what the catalogue says.
 func (w *world) checkCatalogue(ctx context.Context) error {
 	dir, err := runGo(ctx, "list", "-f", "{{.Dir}}", example)
 	if err != nil {
@@ -152,7 +150,7 @@ func (w *world) openDatabase(ctx context.Context) error {
 	}
 	store := events.NewStore(w.pool)
 	w.shop = orders.NewShop(store)
-	go outbox.ForwardWakeups(w.ctx, store) // of the orders that are placed in this process
+	go outbox.ForwardWakeups(w.ctx, store) // for the orders that this process places
 	return nil
 }
 
@@ -183,7 +181,7 @@ func (w *world) openBroker(ctx context.Context) (err error) {
 	return w.openLinks(strings.TrimPrefix(w.nats.URL(), "nats://"))
 }
 
-// openLinks puts a line between the broker and each process, for the demo to break.
+// openLinks puts a link between the broker and each process, for the demo to break.
 func (w *world) openLinks(broker string) (err error) {
 	ctx, end := context.WithCancel(context.Background())
 	w.later(func() error { end(); return nil })

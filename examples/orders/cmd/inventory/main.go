@@ -1,8 +1,8 @@
 // Command inventory consumes the shop's events from NATS JetStream and reserves stock. Run as many
 // as you like: an event is applied once, whoever gets it.
 //
-// It expects the migrations to be applied, and the stream to be there. On SIGTERM and on Ctrl-C it
-// finishes what it has begun and ends; on a second one it ends at once.
+// It expects the migrations to be applied, and the stream to exist. On SIGTERM or Ctrl-C it
+// finishes the events that it is handling and ends. On a second signal it ends at once.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal finds no handler
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	if err := run(ctx, *database, *broker, *stream, *ackWait); err != nil {
 		slog.Error("inventory", "error", err)
 		os.Exit(1)
@@ -59,8 +59,8 @@ func run(ctx context.Context, database, broker, stream string, ackWait time.Dura
 		return fmt.Errorf("broker: %w", err)
 	}
 
-	// The handler's own events are published by a relay in another process. Ringing its doorbell
-	// spares them the wait for its next poll.
+	// A relay in another process publishes the events that the handler emits. ForwardWakeups wakes
+	// it, so that they do not wait for its next poll.
 	store := events.NewStore(pool)
 	go outbox.ForwardWakeups(ctx, store)
 	inventory := events.NewInventory(store, orders.Inventory{})
@@ -72,7 +72,7 @@ func run(ctx context.Context, database, broker, stream string, ackWait time.Dura
 	return subscriber.Run(ctx)
 }
 
-// durable returns the consumer whose position the broker keeps, for all processes of the inventory.
+// durable returns the durable consumer that all processes of the inventory share.
 func durable(
 	ctx context.Context, nc *nats.Conn, stream string, ackWait time.Duration,
 ) (jetstream.Consumer, error) {
@@ -86,7 +86,8 @@ func durable(
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxDeliver:    -1,
-		// else the events of one key that fails for long could use it up, and stop the others
+		// With a limit, the events of one key that fails for long could use it up and stop all
+		// others.
 		MaxAckPending: -1,
 	})
 }
