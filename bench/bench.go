@@ -7,7 +7,7 @@ import _ "embed"
 //go:generate go run github.com/outboxgen/outboxgen/cmd/outboxgen generate outbox.yaml
 //go:generate go run github.com/outboxgen/outboxgen/cmd/outboxgen generate retained/outbox.yaml
 
-// Migration makes the tables. The catalogue with retention has the same.
+// Migration creates the tables. The catalogue with retention has the same.
 //
 //go:embed migrations/00001_outboxgen.sql
 var Migration string

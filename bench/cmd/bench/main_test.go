@@ -17,7 +17,7 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 )
 
-// some are scenarios that take next to no time, one for each thing that can come of one.
+// some are scenarios that take next to no time, one for each kind of outcome.
 var some = []scenario.Scenario{
 	{Name: "small", Run: drainFew},
 	{Name: "broken", Run: func(context.Context, *lab.Lab) (report.Result, error) {
@@ -38,7 +38,7 @@ var some = []scenario.Scenario{
 	}},
 }
 
-// drainFew is what a real scenario does, with few events.
+// drainFew is like a real scenario, with few events.
 func drainFew(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	const n = 300
 	db, err := l.Database(ctx, 4)
@@ -71,7 +71,7 @@ func drainFew(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}, nil
 }
 
-// call runs the command on a server of its own, where there is one to be had.
+// call runs the command on a server of its own, if there is one on this machine.
 func call(
 	t *testing.T, scenarios []scenario.Scenario, args ...string,
 ) (code int, stdout, stderr string) {
@@ -108,7 +108,8 @@ func TestReportIsPrintedAndWritten(t *testing.T) {
 	for _, want := range []string{
 		strings.TrimSpace(stdout), "](" + plotFile + ")", "## How it was measured",
 		"| Go ", "| PostgreSQL ", "| github.com/jackc/pgx/v5 ", "| a commit takes ",
-		"| fsync              | on |", "| full_page_writes   | on |", "| synchronous_commit | on |", "| shared_buffers     | 1GB |",
+		"| fsync              | on |", "| full_page_writes   | on |",
+		"| synchronous_commit | on |", "| shared_buffers     | 1GB |",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

@@ -20,7 +20,7 @@ type options struct {
 	memoryProfile       string
 }
 
-// parse reads the flags, and tells a person what is wrong with them.
+// parse reads the flags, and writes to stderr what is wrong with them.
 func parse(known []scenario.Scenario, args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -56,7 +56,7 @@ func parse(known []scenario.Scenario, args []string, stderr io.Writer) (o option
 	return o, err
 }
 
-// choose returns the scenarios of a comma-separated list in the order of the table, and all of them
+// choose returns the scenarios of a comma-separated list, in the order of the table, or all of them
 // for "".
 func choose(known []scenario.Scenario, only string) ([]scenario.Scenario, error) {
 	if only == "" {

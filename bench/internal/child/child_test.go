@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds a whole test.
+// patience is the time limit of a test.
 const patience = 5 * time.Minute
 
-// The shards are shared out within a third of the lease, which none of the relays may lose however
+// The relays balance their shards within a third of the lease, which none of them may lose however
 // busy the machine is.
 var config = outbox.Config{Lease: 20 * time.Second}
 
@@ -148,7 +148,7 @@ func TestAChildThatCannotWorkIsAnError(t *testing.T) {
 }
 
 func TestRecordsAreRemoved(t *testing.T) {
-	ctx, _, url := newOutbox(t) // first: the server has a folder of its own for what is temporary
+	ctx, _, url := newOutbox(t) // first, since the server has a temporary directory of its own
 	t.Setenv("TMPDIR", t.TempDir())
 	if _, err := child.Run(ctx, 1, url, config, func(*child.Fleet) error {
 		return nil

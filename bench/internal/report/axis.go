@@ -33,8 +33,8 @@ func ticks(least, most float64) (values []float64) {
 	}
 }
 
-// spread moves positions, which are in ascending order, so that neighbours are gap apart and the
-// last is not beyond most.
+// spread moves positions, which are in ascending order, so that neighbours are at least gap apart
+// and the last one is not beyond most.
 func spread(positions []float64, gap, most float64) {
 	for i := 1; i < len(positions); i++ {
 		positions[i] = max(positions[i], positions[i-1]+gap)

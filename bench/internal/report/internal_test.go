@@ -15,7 +15,8 @@ func TestMachineIsWhatLinuxSays(t *testing.T) {
 	files := fstest.MapFS{
 		"proc/cpuinfo": {Data: []byte("processor\t: 0\nmodel name\t: Analytical: " +
 			"Engine\n\nprocessor\t: 1\nmodel name\t: Other\n")},
-		"proc/meminfo":              {Data: []byte("MemFree:  1 kB\nMemTotal:       24684096 kB\n")},
+		"proc/meminfo": {Data: []byte("MemFree:  1 kB\n" +
+			"MemTotal:       24684096 kB\n")},
 		"proc/sys/kernel/osrelease": {Data: []byte("7.1.0-9-someones-cloud\n")},
 		"etc/os-release": {Data: []byte("NAME=\"Debian\"\nPRETTY_NAME=\"Debian " +
 			"GNU/Linux 15\"\n")},
@@ -48,7 +49,8 @@ func TestFailureIsShortAndNamesNoFolder(t *testing.T) {
 		"bench: the first line\nthe second": "bench: the first line",
 		"bench: open /tmp/bench12/record: no such file": "bench: open record: no " +
 			"such file",
-		`bench: read "/home/who/a.yaml" (/etc/x/y), TMPDIR=/var/tmp/`: `bench: read "a.yaml" (y), TMPDIR=`,
+		`bench: read "/home/who/a.yaml" (/etc/x/y), TMPDIR=/var/tmp/`: `bench: read "a.yaml" ` +
+			`(y), TMPDIR=`,
 		"/usr/local/go/bin/go build -o /tmp/b/out ./...: exit 1": "go build -o out ./...: " +
 			"exit 1",
 		"github.com/jackc/pgx: 10 events/s of https://example.org/a/": "github.com/jackc/pgx: 10 " +

@@ -17,11 +17,11 @@ const (
 	inset       = 20.0        // from the frame to the first and the last backlog
 	labelColumn = right + 24
 	labelGap    = 20.0
-	letter      = 6.9 // that a letter of a label is wide, with some to spare: nobody knows the font
+	letter      = 6.9 // a generous width of a label's letter, since the font is unknown
 )
 
-// A style tells a line from the others by three things, each of which is enough: not everybody sees
-// all colours. The colours are Okabe and Ito's.
+// A style distinguishes a line from the others by three things, each of which is enough, since not
+// everybody sees all colours. The colours are those of Okabe and Ito.
 type style struct {
 	colour string
 	dashes string
@@ -38,9 +38,9 @@ var styles = []style{
 	{"#000000", "1 3", "M-2-5h4v10h-4z"},
 }
 
-// Plot draws lines, of which each has a point, as SVG: the rates over the backlogs on logarithmic
-// axes, with bars from the slowest to the fastest round. The same lines give the same image. It
-// brings a white background, and so can stand on any.
+// Plot draws lines, each with at least one point, as SVG: rates over backlogs on logarithmic axes,
+// with bars from the slowest to the fastest round. The same lines give the same image. It has a
+// white background, so that it can be shown on any.
 func Plot(lines []Line) string {
 	p := plot{lines: lines, width: labelColumn + 24}
 	var rates []float64
@@ -81,13 +81,19 @@ type plot struct {
 func (p *plot) add(format string, args ...any) { fmt.Fprintf(&p.svg, format+"\n", args...) }
 
 func (p *plot) head() {
-	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0[1]f" height="%.0[2]f" role="img" aria-labelledby="title desc" `+
-		`font-family="system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif" font-size="13" fill="#1f2328">`, p.width, plotHeight)
+	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" `+
+		`width="%.0[1]f" height="%.0[2]f" role="img" aria-labelledby="title desc" `+
+		`font-family="system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif" `+
+		`font-size="13" fill="#1f2328">`, p.width, plotHeight)
 	p.add(`<title id="title">Events published per second, by the number of pending events</title>`)
 	p.add(`<desc id="desc">%s</desc>`, escaped(describe(p.lines)))
-	p.add(`<rect x="0.5" y="0.5" width="%.0f" height="%.0f" rx="8" fill="#ffffff" stroke="#d1d9e0"/>`, p.width-1, plotHeight-1)
-	p.add(`<text x="24" y="36" font-size="17" font-weight="600">Events published per second, by the number of pending events</text>`)
-	p.add(`<text x="24" y="58" fill="#59636e">Median of the rounds; bars from the slowest to the fastest. Both axes are logarithmic.</text>`)
+	p.add(`<rect x="0.5" y="0.5" width="%.0f" height="%.0f" rx="8" fill="#ffffff" `+
+		`stroke="#d1d9e0"/>`, p.width-1, plotHeight-1)
+	p.add(`<text x="24" y="36" font-size="17" font-weight="600">` +
+		`Events published per second, by the number of pending events</text>`)
+	p.add(`<text x="24" y="58" fill="#59636e">` +
+		`Median of the rounds; bars from the slowest to the fastest. ` +
+		`Both axes are logarithmic.</text>`)
 }
 
 func (p *plot) grid() {
@@ -120,14 +126,15 @@ func (p *plot) line(line Line, s style) {
 			s.marker, x, y)
 	}
 	p.add(`<g fill="%s" stroke="%[1]s">`, s.colour)
-	p.add(`<path d="%s" fill="none" stroke-width="2.5" stroke-dasharray="%s" stroke-linejoin="round"/>`, path.String(), s.dashes)
+	p.add(`<path d="%s" fill="none" stroke-width="2.5" stroke-dasharray="%s" `+
+		`stroke-linejoin="round"/>`, path.String(), s.dashes)
 	p.add(`<path d="%s" fill="none" stroke-width="1.5"/>`, bars.String())
 	p.add("%s", markers.String())
 	p.add(`</g>`)
 }
 
-// labels writes the lines' names in a column, each as near to the end of its line as the others let
-// it.
+// labels writes the names of the lines in a column, each as near to the end of its line as the
+// others allow.
 func (p *plot) labels() {
 	type label struct {
 		Line
@@ -159,12 +166,12 @@ func (p *plot) labels() {
 
 func byBacklog(a, b Point) int { return cmp.Compare(a.Backlog, b.Backlog) }
 
-// last is the rate at the largest backlog, to stand behind the line's name.
+// last returns the rate at the largest backlog, which follows the line's name.
 func last(line Line) string {
 	return " " + Number(slices.MaxFunc(line.Points, byBacklog).Rate.Median()) + "/s"
 }
 
-// describe says in words what the lines show.
+// describe returns a description of the lines in words.
 func describe(lines []Line) string {
 	sentences := make([]string, len(lines))
 	for i, line := range lines {
@@ -179,6 +186,6 @@ func describe(lines []Line) string {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder returns no error
 	return b.String()
 }

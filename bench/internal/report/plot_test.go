@@ -16,7 +16,7 @@ func TestPlotIsAsTheGoldenFileHasIt(t *testing.T) {
 	golden(t, "throughput.svg", report.Plot(lines()))
 }
 
-// texts parses an image and returns what stands in it to be read.
+// texts parses an image and returns its visible texts.
 func texts(t *testing.T, svg string) (all []string) {
 	t.Helper()
 	decoder := xml.NewDecoder(strings.NewReader(svg))

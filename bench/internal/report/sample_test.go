@@ -33,7 +33,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// sample is a run with everything that a table can have in it.
+// sample returns a report with everything that a table can contain.
 func sample() *report.Report {
 	r := &report.Report{
 		Began: time.Date(2031, time.May, 4, 22, 30, 0, 0, time.FixedZone("", -3*3600)),
@@ -75,7 +75,8 @@ func sample() *report.Report {
 	return r
 }
 
-// lines has some that end close together, one that ends early, and a name that is no XML.
+// lines returns lines of which some end close together and one ends early, and one of whose names
+// is not valid XML.
 func lines() []report.Line {
 	rates := func(noise float64, rates ...float64) (points []report.Point) {
 		backlogs := []int{1_000, 10_000, 100_000, 1_000_000}

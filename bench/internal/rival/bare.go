@@ -11,8 +11,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Bare is the limit of enqueueing: the same rows in the same table as those of the relay's
-// generated code, written with pgx and nothing between.
+// Bare shows the least that enqueueing can cost: it inserts the same rows as the generated code,
+// with pgx alone.
 type Bare struct{}
 
 // Name implements Enqueuer.
@@ -39,7 +39,7 @@ func outboxRow(o Order) []any {
 	return append([]any{shardOf(o.EventKey())}, eventRow(o)...)
 }
 
-// shardOf spreads keys as the relay's enqueue does.
+// shardOf maps keys to shards as the generated code does.
 func shardOf(key string) int32 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))

@@ -17,8 +17,8 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 )
 
-// Forwarder is Watermill's outbox: messages are put into an envelope, kept in the queue schema of
-// its SQL Pub/Sub, and forwarded to the publisher of another one.
+// Forwarder is Watermill's outbox: messages are wrapped in an envelope, stored in the queue schema
+// of its SQL Pub/Sub, and forwarded to the publisher of another Pub/Sub.
 type Forwarder struct {
 	Batch int // messages that it reads at once
 }
@@ -69,14 +69,15 @@ func (f Forwarder) open(
 	})
 }
 
-// Drain implements Contestant. The last event is published when the subscriber has committed its
+// Drain implements Contestant. An event counts as published when the subscriber has committed its
 // acknowledgement.
 func (f Forwarder) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	return f.drain(ctx, db, n, func(*message.Message) error { return nil })
 }
 
-// drainTo implements Streamer by Watermill's own publisher for JetStream, the one that is advised
-// for production. It has the stream drop duplicates, as all do, and a connection of its own.
+// drainTo implements Streamer with Watermill's own publisher for JetStream, as its documentation
+// advises for production. Like all contestants, it has the stream drop duplicates and uses a
+// connection of its own.
 func (f Forwarder) drainTo(
 	ctx context.Context, db *lab.Database, n int, s *stream,
 ) (took time.Duration, err error) {
@@ -147,7 +148,7 @@ func (f Forwarder) Follow(
 	return running.Run(ctx)
 }
 
-// sink is the other Pub/Sub: it does nothing but call a function with each message.
+// sink is the other Pub/Sub: it only calls a function with each message.
 type sink func(*message.Message) error
 
 // Publish implements message.Publisher.

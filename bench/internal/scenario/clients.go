@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// clients measures what an event in each business transaction costs many clients at once, while the
-// doorbell tells other processes of it.
+// clients measures what an event in each business transaction costs many clients at once, while
+// ForwardWakeups notifies other processes.
 func clients(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	var result report.Result
 	for _, n := range []int{8, 32} {
@@ -66,7 +66,7 @@ func manyClients(ctx context.Context, l *lab.Lab, n int) ([]report.Claim, error)
 	}, nil
 }
 
-// services are what manyClients compares.
+// services are the variants that are compared.
 var services = []service{
 	{name: "no event", enqueue: noEvent, beside: nobody},
 	{name: "doorbell", events: 1, enqueue: relay.Enqueue, beside: forwardAndListen},
@@ -86,13 +86,13 @@ type service struct {
 	events  int // in each transaction
 	enqueue enqueueing
 	beside  companion
-	tables  string // what its database has beside the shop and the outbox
+	tables  string // created in addition to the shop and the outbox
 }
 
-// besideConns is how many connections of the pool are for the companion.
+// besideConns is how many connections of the pool the companion may use.
 const besideConns = 12
 
-// measure returns how many transactions per second that many clients make together: n of them, in a
+// measure returns how many transactions per second the clients make together: n transactions, in a
 // database of their own.
 func (s service) measure(
 	ctx context.Context, l *lab.Lab, clients, n int,
@@ -136,8 +136,8 @@ func (s service) prepare(ctx context.Context, db *lab.Database) error {
 	return db.Analyse(ctx)
 }
 
-// run has the clients share out the orders, one each before the clock starts, and returns how long
-// the rest took.
+// run has the clients share the orders, each one order before the clock starts, and returns how
+// long the rest took.
 func (s service) run(
 	ctx context.Context, db *lab.Database, clients int, orders []rival.Order,
 ) (time.Duration, error) {
@@ -171,14 +171,15 @@ func (s service) run(
 	return time.Since(began), err
 }
 
-// companion runs beside what is measured, until ctx ends. It calls ready once it has begun, and
+// companion runs beside the clients until ctx ends. It calls ready once it is at work, and
 // published with the OrderID of each event that it publishes.
 type companion func(ctx context.Context, db *lab.Database, ready func(),
 	published func(uuid.UUID)) error
 
-// alongside runs f while a companion is there. Either's error ends both.
+// alongside runs f while a companion runs. An error of either ends both.
 func alongside(
-	ctx context.Context, db *lab.Database, beside companion, published func(uuid.UUID), f func(context.Context) error,
+	ctx context.Context, db *lab.Database, beside companion, published func(uuid.UUID),
+	f func(context.Context) error,
 ) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -207,15 +208,15 @@ func nobody(ctx context.Context, _ *lab.Database, ready func(), _ func(uuid.UUID
 	return nil
 }
 
-// listen is a connection that hears what is notified, as each relay has one.
+// listen holds a connection that receives notifications, as each relay does.
 func listen(ctx context.Context, db *lab.Database, ready func(), _ func(uuid.UUID)) error {
 	_, err := events.NewStore(db.Pool).Listen(ctx,
 		storage.ListenParams{Ready: ready, Ring: func() {}})
 	return err
 }
 
-// forwardAndListen is the doorbell from the service to another process, where nothing follows from
-// it.
+// forwardAndListen forwards the service's wake-ups to another process, which does nothing with
+// them.
 func forwardAndListen(
 	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
 ) error {
@@ -228,7 +229,8 @@ func forwardAndListen(
 	return group.Wait()
 }
 
-// notifyTrigger makes the notification a part of each transaction that enqueues.
+// notifyTrigger makes every transaction that enqueues send a notification by itself.
 const notifyTrigger = `
-	CREATE FUNCTION ring() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('outbox', ''); RETURN NULL; END $$;
+	CREATE FUNCTION ring() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM pg_notify('outbox', ''); RETURN NULL; END $$;
 	CREATE TRIGGER ring AFTER INSERT ON outbox FOR EACH STATEMENT EXECUTE FUNCTION ring()`

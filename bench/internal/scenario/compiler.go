@@ -21,8 +21,8 @@ import (
 
 const compilerTimeout = 5 * time.Minute
 
-// compiler measures outboxgen as people run it: on a catalogue of 500 events, and on others for how
-// its time grows.
+// compiler measures outboxgen as people run it, on a catalogue of 500 events, and how its time
+// grows with larger ones.
 func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, compilerTimeout)
 	defer cancel()
@@ -57,8 +57,8 @@ func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	return report.Result{Claims: append(projects[500].claims(), growth(projects, sizes))}, nil
 }
 
-// growth compares the processor time for each event in a large catalogue with that in a smaller
-// one: they are the same if it is linear.
+// growth compares the processor time for each event of a large catalogue with that of a smaller
+// one. They are equal if the time is linear.
 func growth(projects map[int]*project, sizes []int) report.Claim {
 	var curve []string
 	for _, n := range sizes {
@@ -77,7 +77,7 @@ func growth(projects map[int]*project, sizes []int) report.Claim {
 	}
 }
 
-// project is a module with a catalogue, and what outboxgen has generated of it.
+// project is a module with a catalogue, and the code that outboxgen has generated from it.
 type project struct {
 	binary, dir        string
 	events             int
@@ -104,8 +104,8 @@ func (p *project) claims() []report.Claim {
 	}
 }
 
-// create makes the module. What sqlc makes of the SQL is taken over from the benchmarks' own
-// catalogue: events do not change it.
+// create creates the module. What sqlc makes of the SQL is copied from the benchmarks' own module,
+// since it does not depend on the events.
 func (p *project) create(ctx context.Context) error {
 	own, err := runProgram(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}",
 		"github.com/outboxgen/outboxgen/bench")
@@ -134,7 +134,7 @@ func (p *project) create(ctx context.Context) error {
 	return err
 }
 
-// edit writes the catalogue's next edition.
+// edit writes the next edition of the catalogue.
 func (p *project) edit() error {
 	p.edition++
 	return p.write("outbox.yaml", catalogue(p.events, p.edition))
@@ -147,8 +147,9 @@ func (p *project) write(name, content string) error {
 	return nil
 }
 
-// generateAll generates after all Go has been moved away: deleted files would slow down ext4, which
-// passes over what was deleted in the last seconds, one by one, whenever a file is created.
+// generateAll moves all Go away and generates. If the files were deleted instead, ext4 would be
+// slower: whenever it creates a file, it passes over everything that was deleted in the last
+// seconds.
 func (p *project) generateAll(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(p.dir, "events", "*.gen.go"))
 	if err != nil {
@@ -166,18 +167,18 @@ func (p *project) generateAll(ctx context.Context) error {
 	return p.run(ctx, &p.whole, len(files), "generate")
 }
 
-// editAndCheck generates after some events have changed, and checks that this was all.
+// editAndCheck changes some events, generates, and checks that nothing else has changed.
 func (p *project) editAndCheck(ctx context.Context) error {
 	if err := p.edit(); err != nil {
 		return err
 	}
-	if err := p.run(ctx, &p.part, editedEvents+1, "generate"); err != nil { // the lock is one more
+	if err := p.run(ctx, &p.part, editedEvents+1, "generate"); err != nil { // one more is the lock
 		return err
 	}
 	return p.run(ctx, &p.check, 0, "check")
 }
 
-// run adds to t what a command of outboxgen took that has to write so many files.
+// run runs a command of outboxgen, which has to write that many files, and adds its times to t.
 func (p *project) run(ctx context.Context, t *timing, files int, command string) error {
 	r, err := runProgram(ctx, p.dir, p.binary, command)
 	if err != nil {
@@ -193,7 +194,7 @@ func (p *project) run(ctx context.Context, t *timing, files int, command string)
 	return nil
 }
 
-// programRun is how a program ran.
+// programRun is the outcome of running a program.
 type programRun struct {
 	output             string
 	elapsed, processor time.Duration
@@ -210,6 +211,7 @@ func runProgram(ctx context.Context, dir, name string, args ...string) (r progra
 	if err != nil {
 		return r, fmt.Errorf("bench: %s: %w\n%s", cmd, err, stderr.String())
 	}
-	r.output, r.processor = string(output), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
+	r.output = string(output)
+	r.processor = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return r, nil
 }

@@ -28,7 +28,7 @@ var (
 	forwarder     = rival.Forwarder{Batch: 1000}
 	claimed       = rival.Claim{Workers: 1, Batch: 500}
 
-	// lines are those of the plot; controls show what a figure owes to what.
+	// lines are the contestants of the plot; controls show what causes a difference.
 	lines = []rival.Contestant{
 		relay, queueSchema, forwarder, defaultSchema, claimed, river, smallBatch,
 	}
@@ -100,7 +100,7 @@ func (r drainRates) lines(runs []drainRun) []report.Line {
 	return all
 }
 
-// drainRun is one backlog, and who publishes it how often.
+// drainRun is one backlog, with the contestants that publish it and how often they do.
 type drainRun struct {
 	events, rounds int
 	contestants    []rival.Contestant
@@ -174,7 +174,7 @@ func drainFrom(
 ) (rate float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
-	runtime.GC() // of what was filled
+	runtime.GC() // frees what filling has left
 	took, err := c.Drain(ctx, db, n)
 	if err != nil {
 		return 0, fmt.Errorf("%s: drain: %w", c.Name(), err)

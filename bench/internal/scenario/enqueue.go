@@ -16,8 +16,8 @@ import (
 )
 
 // enqueue measures what an event adds to the business transaction of a single client, while no
-// relay runs. All ways to run the transaction share the connection and the tables, and take turns,
-// so that whatever drifts hits all of them.
+// relay runs. All variants of the transaction share the connection and the tables, and take turns,
+// so that changes on the machine affect all of them.
 func enqueue(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	db, err := l.Database(ctx, 2)
 	if err != nil {
@@ -32,7 +32,8 @@ func enqueue(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		}
 	}
 	f := field{
-		plain: oneByOne(noEvent), event: oneByOne(relay.Enqueue), job: oneByOne(river.Enqueue), row: oneByOne(rival.Bare{}.Enqueue),
+		plain: oneByOne(noEvent), event: oneByOne(relay.Enqueue),
+		job: oneByOne(river.Enqueue), row: oneByOne(rival.Bare{}.Enqueue),
 		piped: pipelined(nothingQueued), pipedEvent: pipelined(relay.Queue),
 	}
 	each, err := takeTurns(ctx, db, f.all(), lab.Pick(l, 7, 3), lab.Pick(l, 500, 200))
@@ -50,7 +51,7 @@ func enqueue(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	return report.Result{Claims: claims}, err
 }
 
-// field has all who take turns.
+// field has all the variants.
 type field struct {
 	plain, event, job, row *variant
 	piped, pipedEvent      *variant
@@ -116,9 +117,9 @@ func pipelined(queue queueing) *variant {
 	}}
 }
 
-// takeTurns has every variant run n transactions in each of the rounds, in random turns, and
-// returns how many each has run. One round goes before, which is not counted: statements are
-// prepared and caches filled then.
+// takeTurns has every variant run n transactions in each round, in random turns, and returns how
+// many each has run. A first round, in which statements are prepared and caches filled, does not
+// count.
 func takeTurns(
 	ctx context.Context, db *lab.Database, variants []*variant, rounds, n int,
 ) (each int, err error) {
@@ -164,7 +165,7 @@ func (v *variant) endRound(counts bool) {
 	v.took = v.took[:0]
 }
 
-// added is by how much each round of s exceeds the same round of base.
+// added returns by how much each round of s exceeds the same round of base.
 func added(s, base measure.Series) measure.Series {
 	more := make(measure.Series, len(s))
 	for i := range s {
@@ -173,7 +174,7 @@ func added(s, base measure.Series) measure.Series {
 	return more
 }
 
-// overhead is by how many per cent each round of s exceeds the same round of base.
+// overhead returns by how many per cent each round of s exceeds the same round of base.
 func overhead(s, base measure.Series) measure.Series {
 	percent := added(s, base).Over(base)
 	for i := range percent {
@@ -182,5 +183,5 @@ func overhead(s, base measure.Series) measure.Series {
 	return percent
 }
 
-// millis writes a time for people: "1.23 ms".
+// millis formats a time for people: "1.23 ms".
 func millis(s measure.Series) string { return fmt.Sprintf("%.2f ms", s.Median()) }

@@ -122,7 +122,8 @@ func TestCopiedRowsEqualEnqueuedOnes(t *testing.T) {
 		}
 		result, err := db.Query(t.Context(), `
 			WITH gone AS (DELETE FROM outbox RETURNING *)
-			SELECT (to_jsonb(gone) - '{id,xid,seq,created_at}'::text[])::text FROM gone ORDER BY seq`)
+			SELECT (to_jsonb(gone) - '{id,xid,seq,created_at}'::text[])::text
+			FROM gone ORDER BY seq`)
 		if err == nil {
 			all, err = pgx.CollectRows(result, pgx.RowTo[string])
 		}

@@ -23,18 +23,18 @@ import (
 
 const (
 	consumers = 8
-	// deliveryWindow is how many messages are on their way to the consumers at once: within that,
-	// their order is lost.
+	// deliveryWindow is how many messages are under way to the consumers at once; within it, their
+	// order is random.
 	deliveryWindow = 256
-	// turn is how many messages one consumer is given before it is the other's turn. The number of
-	// turns of a round is even, since the first to handle an order inserts it, and the second
-	// updates it.
+	// turn is how many messages one consumer gets before the other has its turn. The number of
+	// turns of a round is even, since the first consumer to handle an order inserts it, and the
+	// second one updates it.
 	turn = 1000
-	// inboxTimeout bounds the whole.
+	// inboxTimeout is the time limit of the whole scenario.
 	inboxTimeout = 15 * time.Minute
 )
 
-// deduplication measures the generated consumer behind an inbox that has long been in use.
+// deduplication measures the generated consumer with an inbox that has long been in use.
 func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, inboxTimeout)
 	defer cancel()
@@ -72,8 +72,8 @@ func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}, nil
 }
 
-// prepareConsumer makes the tables, with n events that the consumer has handled: under ids such as
-// the outbox makes, one for each millisecond until now.
+// prepareConsumer creates the tables, with n events that the consumer has handled. Their ids are
+// like those of the outbox, one for each millisecond until now.
 func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	if err := (rival.Relay{}).Prepare(ctx, db); err != nil {
 		return err
@@ -84,8 +84,12 @@ func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	began := time.Now()
 	tag, err := db.Exec(ctx, `
 		INSERT INTO inbox (consumer, event_id, handled_at)
-		SELECT 'stock', (lpad(to_hex(ms), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid, to_timestamp(ms / 1000.0)
-		FROM (SELECT (extract(epoch FROM now()) * 1000)::bigint - $1::bigint + n AS ms, md5(n::text) AS random
+		SELECT 'stock',
+		       (lpad(to_hex(ms), 12, '0') || '7' || substr(random, 1, 3)
+		        || '8' || substr(random, 4, 15))::uuid,
+		       to_timestamp(ms / 1000.0)
+		FROM (SELECT (extract(epoch FROM now()) * 1000)::bigint - $1::bigint + n AS ms,
+		             md5(n::text) AS random
 		      FROM generate_series(1, $1::bigint) AS n) AS event`, n)
 	if err != nil {
 		return fmt.Errorf("bench: fill the inbox: %w", err)
@@ -101,8 +105,8 @@ func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	return nil
 }
 
-// What the consumer keeps of the orders, in one statement for each event. It counts them, which
-// would show events that were applied twice.
+// The consumer's table of orders, and its one statement for each event. It counts the events of an
+// order, which would show events that were applied twice.
 const (
 	placedTable = `
 		CREATE TABLE placed (
@@ -115,7 +119,8 @@ const (
 	upsertPlaced = `
 		INSERT INTO placed (order_id, customer_id, amount, placed_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (order_id) DO UPDATE
-		SET customer_id = excluded.customer_id, amount = excluded.amount, placed_at = excluded.placed_at, times = placed.times + 1`
+		SET customer_id = excluded.customer_id, amount = excluded.amount,
+		    placed_at = excluded.placed_at, times = placed.times + 1`
 )
 
 // stock implements events.StockConsumer.
@@ -129,12 +134,13 @@ func (stock) HandleOrderPlacedV1(
 	return err
 }
 
-// withInbox is the consumer as it is generated.
+// withInbox returns the generated consumer.
 func withInbox(db *lab.Database) inbox.Handler {
 	return events.NewStock(events.NewStore(db.Pool), stock{})
 }
 
-// withoutInbox is the same consumer, down to its transaction and its decoding, but for the inbox.
+// withoutInbox returns the same consumer, with its transaction and its decoding, but without the
+// inbox.
 func withoutInbox(db *lab.Database) inbox.Handler {
 	return inbox.New("stock", inbox.Store[pgx.Tx](forgetful{events.NewStore(db.Pool)}),
 		map[string]inbox.Route[pgx.Tx]{
@@ -145,7 +151,7 @@ func withoutInbox(db *lab.Database) inbox.Handler {
 		})
 }
 
-// forgetful is a store to which every event is new.
+// forgetful is a store that takes every event for a new one.
 type forgetful struct{ *events.Store }
 
 // Claim implements inbox.Store.
@@ -153,11 +159,11 @@ func (forgetful) Claim(context.Context, pgx.Tx, inbox.ClaimParams) (inbox.ClaimR
 	return inbox.ClaimResult{Claim: inbox.ClaimFresh}, nil
 }
 
-// delivered is how long the deliveries of one round took.
+// delivered has the times of one round's deliveries.
 type delivered struct{ with, without, again time.Duration }
 
-// deliverRound delivers the orders to the consumer with an inbox and to the one without, by turns
-// of a few messages each, and to the former once more.
+// deliverRound delivers the orders to the consumer with an inbox and to the one without, in turns
+// of some messages each, and then to the former once more.
 func deliverRound(
 	ctx context.Context, db *lab.Database, orders []rival.Order,
 ) (d delivered, err error) {
@@ -200,7 +206,7 @@ type delivery struct {
 	took     time.Duration // so far
 }
 
-// newDelivery has the orders as new messages, in an order that is random within the delivery
+// newDelivery returns the orders as new messages, in an order that is random within the delivery
 // window.
 func newDelivery(
 	ctx context.Context, handler inbox.Handler, orders []rival.Order,
@@ -223,8 +229,8 @@ func newDelivery(
 	return &delivery{handler: handler, messages: messages}, nil
 }
 
-// deliver has the consumers handle the messages from first until before end, each of which is to
-// come to the outcome.
+// deliver has the consumers handle the messages from first until before end, and returns an error
+// if one has another outcome.
 func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Outcome) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var taken atomic.Int64
@@ -245,7 +251,7 @@ func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Ou
 	return err
 }
 
-// expectApplied is an error unless the consumer has applied so many events.
+// expectApplied returns an error unless the consumer has applied that many events.
 func expectApplied(ctx context.Context, db *lab.Database, want int) error {
 	var got int
 	if err := db.QueryRow(ctx,

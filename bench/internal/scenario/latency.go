@@ -22,8 +22,8 @@ const (
 	latencyConns = 24  // of the pool, for the contestant and the service together
 )
 
-// latency measures how soon an event is published after its commit, at a rate that is no effort to
-// anybody.
+// latency measures how soon an event is published after its commit, at a rate that is easy for
+// every contestant.
 func latency(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	var here, elsewhere, jobs, forwarded delays
 	contestants := []struct {
@@ -86,11 +86,11 @@ func latency(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}, nil
 }
 
-// delays are how long events took, in milliseconds, in each round. An event that was published
-// before its COMMIT had returned took no time.
+// delays are the times that events took, in milliseconds, in each round. An event that was
+// published before its COMMIT had returned took no time.
 type delays struct {
-	p50, p99 measure.Series // from when COMMIT had returned
-	sent     measure.Series // p50 from before COMMIT was sent
+	p50, p99 measure.Series // from the return of COMMIT
+	sent     measure.Series // p50 from the sending of COMMIT
 	early    int            // events that took no time
 }
 
@@ -108,7 +108,7 @@ func (d *delays) add(trips []trip) {
 	d.sent = append(d.sent, measure.Milliseconds(measure.Percentile(sent, 0.5)))
 }
 
-// String writes the delays for people.
+// String formats the delays for people.
 func (d *delays) String() string {
 	return fmt.Sprintf("p50 %s, p99 %s, %d events before COMMIT had returned; from when it was "+
 		"sent p50 %s",
@@ -123,7 +123,7 @@ func (d *delays) against(peer delays, what string, bound report.Bound) report.Cl
 	}
 }
 
-// againstFromSent has the commit itself in both figures.
+// againstFromSent compares the times from the sending of COMMIT, so that both include the commit.
 func (d *delays) againstFromSent(peer delays, what string) report.Claim {
 	return report.Claim{
 		What: what, Values: d.sent.Over(peer.sent), Unit: "×", Detail: fmt.Sprintf("%s against %s",
@@ -132,7 +132,8 @@ func (d *delays) againstFromSent(peer delays, what string) report.Claim {
 }
 
 // follow has a contestant publish the events of n business transactions while they are made, in a
-// database of its own, and returns what became of them. A second's worth goes before.
+// database of its own, and returns the times of each event. A second's worth of transactions
+// precedes them.
 func follow(ctx context.Context, l *lab.Lab, c rival.Follower, n int) ([]trip, error) {
 	db, err := l.Database(ctx, latencyConns)
 	if err != nil {
@@ -163,16 +164,16 @@ func follow(ctx context.Context, l *lab.Lab, c rival.Follower, n int) ([]trip, e
 	return j.trips[arrivalRate:], nil
 }
 
-// trip is an event's way, and when it had come how far.
+// trip has the times of one event.
 type trip struct{ sent, committed, published time.Time }
 
-// journal notes what becomes of each order's event.
+// journal records the times of each order's event.
 type journal struct {
 	orders []rival.Order
 	trips  []trip // of the orders
 	places map[uuid.UUID]int
 
-	mu      sync.Mutex // of when trips were published, and of what follows
+	mu      sync.Mutex // protects the times of publishing and the fields below
 	pending int
 	surplus int
 	all     chan struct{} // closed once none is pending
@@ -190,8 +191,8 @@ func newJournal(orders []rival.Order) *journal {
 	return j
 }
 
-// sell begins the business transactions at random moments, a Poisson process, whatever became of
-// those before. The moments are the same for all contestants.
+// sell begins the business transactions at random times, as a Poisson process, without waiting for
+// earlier ones. The times are the same for all contestants.
 func (j *journal) sell(ctx context.Context, db *lab.Database, c rival.Follower) error {
 	r := rand.New(rand.NewPCG(3, uint64(len(j.orders))))
 	var group errgroup.Group
@@ -217,7 +218,7 @@ func (j *journal) sellOne(ctx context.Context, db *lab.Database, c rival.Followe
 	return err
 }
 
-// publish notes that the event of an order is published now.
+// publish records that the event of an order has been published.
 func (j *journal) publish(id uuid.UUID) {
 	now := time.Now()
 	j.mu.Lock()
@@ -233,7 +234,7 @@ func (j *journal) publish(id uuid.UUID) {
 	}
 }
 
-// await returns once each event has been published.
+// await waits until every event has been published.
 func (j *journal) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -22,8 +22,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// memory has a relay with the default configuration, alone in its process, drain many events, and
-// then large ones.
+// memory measures a relay with the default configuration, alone in its process, which drains many
+// events, and one that drains large ones.
 func memory(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	many, err := drainAlone(ctx, l, rival.Relay{}, rival.Uniform(lab.Pick(l, 1_000_000, 200_000)))
 	if err != nil {
@@ -43,7 +43,7 @@ func memory(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}, nil
 }
 
-// solo is what a relay came to that was alone in its process.
+// solo is the result of a relay that was alone in its process.
 type solo struct {
 	child.Report
 	events int
@@ -56,8 +56,8 @@ func (s solo) claim(what string, bound report.Bound) report.Claim {
 			report.Number(float64(s.events)), what),
 		Values: measure.Series{float64(s.Peak) / mebibyte}, Unit: "MiB", Bound: bound,
 		Detail: fmt.Sprintf("heap %d MiB at the end, %s B allocated an event; %s events/s",
-			s.Heap/mebibyte,
-			report.Number(float64(s.Allocated)/float64(s.events)), report.Number(measure.Rate(s.events, s.took))),
+			s.Heap/mebibyte, report.Number(float64(s.Allocated)/float64(s.events)),
+			report.Number(measure.Rate(s.events, s.took))),
 	}
 }
 
@@ -92,7 +92,7 @@ func drainAlone(
 
 // document is an event of about 10 kB.
 type document struct {
-	events.Event `json:"-"` // nil: it makes document one of the catalogue's events
+	events.Event `json:"-"` // nil; it makes document an event of the catalogue
 
 	ID   uuid.UUID `json:"document_id"`
 	Text string    `json:"text"`
@@ -108,11 +108,11 @@ func (document) EventType() outbox.EventType {
 // EventKey implements outbox.Event.
 func (d document) EventKey() string { return d.ID.String() }
 
-// documents is the relay with other events.
+// documents is the relay with these events.
 type documents struct{ rival.Relay }
 
-// Fill implements rival.Contestant: it commits a document for each order, with a text that no
-// compression makes smaller.
+// Fill implements rival.Contestant. It commits a document for each order, with a text that
+// compression cannot make smaller.
 func (documents) Fill(ctx context.Context, db *lab.Database, orders []rival.Order) error {
 	random := rand.NewChaCha8([32]byte{})
 	text := make([]byte, 7500) // 10,000 in base64

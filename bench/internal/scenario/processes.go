@@ -20,10 +20,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-const drainTimeout = 5 * time.Minute // of one drain, with all that prepares it
+const drainTimeout = 5 * time.Minute // for one drain, with its preparation
 
-// sharing is how relays are configured that share an outbox: they even out their shards at every
-// heartbeat, and to wait for ten seconds for the next one would add nothing to a benchmark.
+// sharing is the configuration of relays that share an outbox. They balance their shards at every
+// heartbeat; to wait ten seconds for the next one would add nothing to a benchmark.
 var sharing = outbox.Config{Lease: 3 * time.Second}
 
 // processes has relays in one, two and four processes drain the same backlog.
@@ -64,9 +64,9 @@ func processes(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	return result, nil
 }
 
-// drainTogether has n relays, which have shared the shards out among themselves already, publish
-// orders that are committed at once. It returns the rate from the commit to the empty outbox, and
-// how many events were not published exactly once.
+// drainTogether has n relays, which have already balanced their shards, publish orders that are
+// committed at once. It returns the rate from the commit to the empty outbox, and how many events
+// were not published exactly once.
 func drainTogether(
 	ctx context.Context, l *lab.Lab, n int, orders []rival.Order,
 ) (rate float64, strays int, err error) {
@@ -98,7 +98,7 @@ func drainTogether(
 	return rate, countStrays(ids, records), expectEmpty(ctx, db)
 }
 
-// commitAndDrain waits until the relays have shared the shards out, commits orders at once, and
+// commitAndDrain waits until the relays have balanced their shards, commits orders at once, and
 // waits until they are published. It returns the events' ids, and the rate from the commit to the
 // empty outbox.
 func commitAndDrain(
@@ -111,7 +111,7 @@ func commitAndDrain(
 		return nil, 0, err
 	}
 	began := time.Now()
-	// As outbox.ForwardWakeups does after a commit.
+	// outbox.ForwardWakeups would do this after the commit.
 	if _, err := events.NewStore(db.Pool).Notify(ctx, storage.NotifyParams{}); err != nil {
 		return nil, 0, err
 	}
@@ -126,7 +126,7 @@ func sharedOut(all []child.Progress) bool {
 	})
 }
 
-// settled returns whether the relays have settled n events together.
+// settled returns a condition: that the relays have settled n events together.
 func settled(n int) func([]child.Progress) bool {
 	return func(all []child.Progress) bool {
 		var sum int64
@@ -164,8 +164,8 @@ func commitAtOnce(
 	return ids, err
 }
 
-// countStrays counts the events that are not in the records exactly once, and what is in the
-// records and no event.
+// countStrays counts the events that are not in the records exactly once, and the entries of the
+// records that are no events.
 func countStrays[ID comparable](events []ID, records [][]ID) (strays int) {
 	times := make(map[ID]int, len(events))
 	for _, id := range events {
@@ -186,12 +186,11 @@ func countStrays[ID comparable](events []ID, records [][]ID) (strays int) {
 	return strays
 }
 
-// expectEmpty is an error unless nothing is left of the events: neither in the outbox nor among the
-// dead letters.
+// expectEmpty returns an error if events are left in the outbox or among the dead letters.
 func expectEmpty(ctx context.Context, db *lab.Database) error {
 	var left int
-	if err := db.QueryRow(ctx,
-		"SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM outbox_dead)").Scan(&left); err != nil {
+	const count = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM outbox_dead)"
+	if err := db.QueryRow(ctx, count).Scan(&left); err != nil {
 		return fmt.Errorf("bench: count what is left: %w", err)
 	}
 	if left > 0 {

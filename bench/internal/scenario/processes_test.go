@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	child.Main()
-	// None of the relays may lose it, however busy the machine is.
+	// No relay may lose its lease, however busy the machine is.
 	sharing.Lease = 20 * time.Second
 	os.Exit(m.Run())
 }
