@@ -1,4 +1,4 @@
-// Package archtest holds the project's structure: which modules may require what, and which
+// Package archtest checks the project's structure: which modules may require what, and which
 // packages may import which.
 package archtest
 
@@ -12,8 +12,8 @@ import (
 
 const root = "github.com/outboxgen/outboxgen"
 
-// allowed is all that the root module may require. Whoever uses the runtime gets these versions
-// imposed.
+// allowed is all that the root module may require, since every user of the runtime gets these
+// requirements, too.
 var allowed = map[string]bool{
 	"github.com/google/uuid":          true, // event ids
 	"github.com/dave/jennifer":        true, // gen/golang
@@ -25,8 +25,8 @@ var allowed = map[string]bool{
 	"golang.org/x/tools":              true, // of go-internal
 }
 
-// imports says what the packages below a folder of the root module may import from outside of the
-// standard library and beyond themselves; tests are free.
+// imports says what the packages in and below a directory of the root module may import, apart from
+// the standard library and each other. Tests may import anything.
 var imports = []struct {
 	below string
 	may   []string

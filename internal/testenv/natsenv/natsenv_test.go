@@ -46,7 +46,7 @@ func TestStreamsSurviveARestartOnTheSamePort(t *testing.T) {
 		t.Fatal("a stopped server takes connections")
 	}
 
-	for range 2 { // the second finds it running
+	for range 2 { // the second time, it is running
 		if err := server.Restart(); err != nil {
 			t.Fatal(err)
 		}

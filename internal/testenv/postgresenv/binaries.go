@@ -46,7 +46,7 @@ func startInstallation(
 	bin := inst.bin
 	err = checkVersion(bin, owner, version)
 	if errors.Is(err, os.ErrPermission) && inst.prefix != "" {
-		// The checkout stands where the server's user may not go, such as in root's home.
+		// The server's user may not enter the checkout, if it is in root's home, say.
 		if err = os.CopyFS(dir.Join("pg"), os.DirFS(inst.prefix)); err == nil {
 			bin = dir.Join("pg", "bin")
 			err = checkVersion(bin, owner, version)
@@ -61,8 +61,8 @@ func startInstallation(
 	return startInstance(ctx, cfg, bin, dir, owner)
 }
 
-// initDatabase makes the data directory. Trust is granted to loopback and to nothing else: the
-// server listens nowhere else.
+// initDatabase creates the data directory. Only connections from loopback are trusted; the server
+// listens on no other address.
 func initDatabase(ctx context.Context, bin string, dir *workDir, owner *account) error {
 	cmd := owner.commandContext(ctx, filepath.Join(bin, "initdb"),
 		"--pgdata", dir.data(), "--username", superuser, "--auth", "trust",

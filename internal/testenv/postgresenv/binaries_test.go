@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakePostgres makes an installation whose programs only say their version, and otherwise fail.
+// fakePostgres creates an installation whose programs only print their version, and fail otherwise.
 func fakePostgres(t *testing.T, version string) installation {
 	t.Helper()
 	bin := t.TempDir()

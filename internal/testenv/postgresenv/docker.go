@@ -20,15 +20,15 @@ import (
 const (
 	defaultImage = "postgres:17-alpine"
 
-	probeTimeout = 5 * time.Second // a daemon that takes longer to say what it is does not answer
+	probeTimeout = 5 * time.Second // a daemon that takes longer counts as one that does not answer
 	pullTimeout  = 3 * time.Minute
 	postgresPort = "5432/tcp"
 
 	attemptTimeout = 2 * time.Second // to connect to one address
 )
 
-// imageFor is the image that the environment asks for: one by name, a version of the official one,
-// or the default.
+// imageFor returns the image that the environment asks for: one by name, a version of the official
+// one, or the default.
 func imageFor(name, version string) string {
 	switch {
 	case name != "":
@@ -39,11 +39,10 @@ func imageFor(name, version string) string {
 	return defaultImage
 }
 
-// hush has the library announce its steps no longer on standard error; what goes wrong is in its
-// errors as well.
+// hush stops the library from logging its steps to standard error; its errors say what went wrong.
 var hush = sync.OnceFunc(func() { tclog.SetDefault(tclog.NewNoopLogger()) })
 
-// startDocker runs a container of the image. It refuses within seconds where no daemon answers.
+// startDocker runs a container of the image. It fails within seconds if no daemon answers.
 func startDocker(ctx context.Context, cfg Config, name, version string) (*Server, error) {
 	hush()
 	image := imageFor(name, version)
@@ -68,7 +67,7 @@ func startDocker(ctx context.Context, cfg Config, name, version string) (*Server
 	return server, nil
 }
 
-// prepareImages makes sure that a daemon answers and has what is to be run.
+// prepareImages checks that a daemon answers and has the images, or can pull them.
 func prepareImages(ctx context.Context, image string) error {
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -92,8 +91,7 @@ func prepareImages(ctx context.Context, image string) error {
 	return nil
 }
 
-// ensureImage pulls an image that is not there, once: the library would try again for a quarter of
-// an hour.
+// ensureImage pulls a missing image, once: the library would retry for a quarter of an hour.
 func ensureImage(ctx context.Context, docker *testcontainers.DockerClient, image string) error {
 	if _, err := docker.ImageInspect(ctx, image); err == nil {
 		return nil
@@ -137,9 +135,9 @@ func awaitContainer(
 	}
 }
 
-// connectContainer tries loopback, then the address that the library takes for the daemon's: where
-// the tests run in a container that shares the host's network, the library is wrong. The password
-// tells other servers apart.
+// connectContainer tries loopback, and then the address that the library takes for the daemon's,
+// which is wrong if the tests run in a container that shares the host's network. The password tells
+// the server apart from others.
 func connectContainer(
 	ctx context.Context, ctr *testcontainers.DockerContainer, image string, user *url.Userinfo,
 ) (*url.URL, string, error) {
@@ -179,11 +177,11 @@ func containerLog(ctr *testcontainers.DockerContainer) string {
 		return err.Error()
 	}
 	defer logs.Close()
-	text, _ := io.ReadAll(logs) // what could be read is what there is to show
+	text, _ := io.ReadAll(logs) // show what could be read
 	return string(text[max(0, len(text)-logTailBytes):])
 }
 
-// terminate removes a container, which may be nil, without waiting for the connections to it to be
+// terminate removes a container, which may be nil, without waiting for its connections to be
 // closed.
 func terminate(ctr *testcontainers.DockerContainer) error {
 	if ctr == nil {
@@ -192,8 +190,8 @@ func terminate(ctr *testcontainers.DockerContainer) error {
 	return testcontainers.TerminateContainer(ctr, testcontainers.StopTimeout(0))
 }
 
-// watchContainer does the reaper's work where the reaper is disabled, if the docker command is
-// there to do it with.
+// watchContainer removes the container when this process is gone, if the reaper is disabled and the
+// docker command is on PATH.
 func watchContainer(id string) (*watchdog, error) {
 	docker, err := exec.LookPath("docker")
 	if err != nil || !testcontainers.ReadConfig().RyukDisabled {

@@ -13,7 +13,7 @@ import (
 var errNoPrivateInstance = errors.New("a private instance is not supported on " + runtime.GOOS +
 	": use Docker, or name a server")
 
-// os knows no signals here.
+// Package os has no such signals on this system.
 var (
 	fastShutdown      = os.Kill
 	immediateShutdown = os.Kill
@@ -21,7 +21,7 @@ var (
 
 type account struct{}
 
-// serverAccount refuses, so that nothing below is ever called.
+// serverAccount returns an error, so that nothing below is ever called.
 func serverAccount() (*account, error) { return nil, errNoPrivateInstance }
 
 func (a *account) String() string { return "the current user" }

@@ -14,13 +14,13 @@ const (
 	envVersion  = "OUTBOXGEN_TEST_POSTGRES_VERSION" // major version that local binaries must have
 )
 
-// A provider is one way to come by a server.
+// A provider is one way to get a server.
 type provider struct {
 	name  string // as in OUTBOXGEN_TEST_PROVIDER
 	start func(context.Context, Config) (*Server, error)
 }
 
-// providers are all ways, in the order in which they are tried.
+// providers returns all of them, in the order in which they are tried.
 func providers(getenv func(string) string) []provider {
 	version := getenv(envVersion)
 	return []provider{
@@ -40,8 +40,8 @@ func providers(getenv func(string) string) []provider {
 	}
 }
 
-// chooseProviders returns those that the environment leaves to choose from. Required is true where
-// it asks for one in particular, so that doing without is no option.
+// chooseProviders returns the providers that the environment allows. Required is true if it asks
+// for a particular one, so that the tests may not be skipped.
 func chooseProviders(getenv func(string) string) (chosen []provider, required bool, err error) {
 	all := providers(getenv)
 	forced := getenv(envProvider)
@@ -80,19 +80,19 @@ func startFirst(
 	return nil, none
 }
 
-// Refusal is the reason why one provider has no server.
+// Refusal is the reason why a provider has no server.
 type Refusal struct {
 	Provider string
 	Err      error
 }
 
-// UnavailableError says that no server could be had, and why each provider refused.
+// UnavailableError says that there is no server, and why each provider has none.
 type UnavailableError struct {
 	Refusals []Refusal
-	Required bool // the environment asks for this provider in particular
+	Required bool // the environment asks for a particular provider
 }
 
-// Error lists every refusal and the ways to mend it.
+// Error lists every refusal, and what can be done about it.
 func (e *UnavailableError) Error() string {
 	var b strings.Builder
 	b.WriteString("postgresenv: no PostgreSQL for the tests\n")
@@ -109,7 +109,7 @@ func (e *UnavailableError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives errors.Is and errors.As every refusal.
+// Unwrap returns every refusal for errors.Is and errors.As.
 func (e *UnavailableError) Unwrap() []error {
 	errs := make([]error, len(e.Refusals))
 	for i, r := range e.Refusals {

@@ -125,7 +125,7 @@ func (f *fakeTB) end(how string, args []any) {
 	runtime.Goexit()
 }
 
-// outcome runs giveUp as the last thing of a test of its own.
+// outcome runs giveUp at the end of a test of its own, and returns how that ended.
 func outcome(err error, ci bool) string {
 	f := &fakeTB{}
 	done := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// connectTimeout bounds one attempt to connect to a server that may not be there.
+// connectTimeout is the time limit of one attempt to connect.
 const connectTimeout = time.Minute
 
 // connectURL uses a server that somebody else started.
