@@ -1,13 +1,29 @@
-// Package bench has the catalogue that the benchmarks run on, and what is generated from it. The
-// benchmarks themselves are the command ./cmd/bench.
+// Package bench has the catalogue that the benchmarks run on, and what is generated from it. The benchmarks themselves are the
+// command ./cmd/bench.
 package bench
 
-import _ "embed"
+import (
+	"embed"
+	"io/fs"
+	"strings"
+)
 
 //go:generate go run github.com/outboxgen/outboxgen/cmd/outboxgen generate outbox.yaml
 //go:generate go run github.com/outboxgen/outboxgen/cmd/outboxgen generate retained/outbox.yaml
 
-// Migration creates the tables. The catalogue with retention has the same.
-//
-//go:embed migrations/00001_outboxgen.sql
-var Migration string
+//go:embed retained/migrations/*.sql
+var retained embed.FS
+
+// Migration makes the tables of both catalogues: the one with retention has all of the other's.
+var Migration = func() string {
+	var all strings.Builder
+	names, _ := fs.Glob(retained, "retained/migrations/*.sql") // in the order of their numbers
+	for _, name := range names {
+		text, err := retained.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}()

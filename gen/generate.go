@@ -58,6 +58,9 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	if err != nil {
 		return r, err
 	}
+	for _, m := range old.Migrations {
+		c.Database.Keep(m.Feature)
+	}
 	g := &generator{
 		Input: in, catalogue: c, old: old, next: lock.New(path.Base(in.File), c), result: &r,
 	}

@@ -60,13 +60,19 @@ func (w *world) readCost(p storage.ReadParams) int {
 		shards, afters = append(shards, r.Shard), append(afters, r.After)
 		limits = append(limits, int32(r.Limit))
 	}
+	// The parameters in the order of outboxdb.ReadShards.
+	return w.pages(outboxdb.ReadShards, int64(p.MaxBytes), shards, afters, limits, p.Known)
+}
+
+// pages returns how many pages the server touches for a query that reads, as the store sends it.
+func (w *world) pages(query string, args ...any) int {
+	w.Helper()
 	tx := w.begin()
 	_, err := tx.Exec(w.Context(), outboxdb.PlanRead)
 	w.must(err)
 	var text []byte
-	// These are the parameters of outboxdb.ReadShards, in their order.
-	w.must(tx.QueryRow(w.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+outboxdb.ReadShards,
-		int64(p.MaxBytes), shards, afters, limits, p.Known).Scan(&text))
+	explain := `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ` + query
+	w.must(tx.QueryRow(w.Context(), explain, args...).Scan(&text))
 	w.must(tx.Rollback(w.Context()))
 	var plans []struct {
 		Plan struct {
@@ -79,4 +85,22 @@ func (w *world) readCost(p storage.ReadParams) int {
 		w.Fatalf("no plan in %s", text)
 	}
 	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
+// TestDeadLettersOfOneTypeAreFoundAmongMany reads what it lists, and not what an operator does not
+// ask for.
+func TestDeadLettersOfOneTypeAreFoundAmongMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload, content_type, attempts,
+			last_error, created_at, died_at)
+		SELECT gen_random_uuid(), 0, n, CASE WHEN n % 1000 = 0 THEN 'seldom.died' ELSE 'often.died' END, 1, 't', '',
+			'x', 'text/plain', 1, 'why', now(), now() - n * interval '1 second'
+		FROM generate_series(1, 20000) AS n`)
+	for _, believe := range []string{`SELECT 1`, `ANALYZE outbox_dead`} {
+		w.exec(believe)
+		if pages := w.pages(outboxdb.ListDeadOfType, "seldom.died", 10); pages > 50 {
+			t.Errorf("10 of 20 among 20000 touch %d pages, want 50 at most", pages)
+		}
+	}
 }

@@ -38,6 +38,8 @@ type Database struct {
 	Engine string // postgresql
 	Schema string // "" for the first schema of the connection's search path
 	Prefix string // before every table's name
+	// Features are the tables that the catalogue uses, and those that were made before: Keep.
+	Features []Feature
 
 	Pos, SchemaPos, PrefixPos diag.Pos // the zero Pos for a key that the catalogue lacks
 }

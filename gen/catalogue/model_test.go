@@ -37,7 +37,7 @@ func TestTheModelHoldsTheSettings(t *testing.T) {
 			Pos: diag.Pos{File: "whole.yaml", Line: 7, Column: 8, End: 23},
 		},
 		Database: catalogue.Database{
-			Engine: "postgresql", Schema: "messaging",
+			Engine: "postgresql", Schema: "messaging", Features: catalogue.Features(),
 			Pos:       diag.Pos{File: "whole.yaml", Line: 9, Column: 1, End: 9},
 			SchemaPos: diag.Pos{File: "whole.yaml", Line: 11, Column: 11, End: 20},
 			PrefixPos: diag.Pos{File: "whole.yaml", Line: 12, Column: 11, End: 13},

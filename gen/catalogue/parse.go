@@ -25,6 +25,7 @@ func Parse(file string, data []byte) (*Catalogue, diag.List) {
 	if d.list.HasErrors() {
 		return nil, d.list
 	}
+	draft.Database.Features = draft.features()
 	lint(draft, &d.list)
 	d.list.Sort()
 	return &draft.Catalogue, d.list

@@ -7,6 +7,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/outboxgen/outboxgen/gen/catalogue"
 	"github.com/outboxgen/outboxgen/gen/sql"
 	"github.com/outboxgen/outboxgen/templates"
 )
@@ -19,15 +20,22 @@ func (g *generator) engineFiles() ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("golang: %w", err)
 	}
+	holes, err := g.holes()
+	if err != nil {
+		return nil, fmt.Errorf("golang: %w", err)
+	}
 	names := []string{"outbox", "store"}
 	if len(g.catalogue.Consumers) > 0 {
 		names = append(names, "inbox")
+	}
+	if g.catalogue.Database.Has(catalogue.FeatureRetention) {
+		names = append(names, "retention")
 	}
 	var files []File
 	for _, name := range names {
 		f := File{Path: g.path(name + ".gen.go")}
 		var out bytes.Buffer
-		err := all.ExecuteTemplate(&out, name+".go.tmpl", g.holes())
+		err := all.ExecuteTemplate(&out, name+".go.tmpl", holes)
 		if err == nil {
 			f.Content, err = splitImports(out.Bytes())
 		}
@@ -50,10 +58,12 @@ type holes struct {
 	Retention    string // an expression
 	Channel      string // of NOTIFY
 	Settle       string // the query that settles what was published
-	Consumers    bool   // whether there are any
+	Migrations   string // their directory
+	Features     []sql.Version
+	Consumers    bool // whether there are any
 }
 
-func (g *generator) holes() holes {
+func (g *generator) holes() (holes, error) {
 	c := g.catalogue
 	h := holes{
 		PackageDoc: commentText("",
@@ -68,13 +78,16 @@ func (g *generator) holes() holes {
 		Retention:    duration(c.Relay.Retention),
 		Channel:      sql.Channel(c.Database),
 		Settle:       "MoveEventsToSent",
+		Migrations:   c.Migrations.Dir,
 		Consumers:    len(c.Consumers) > 0,
 	}
 	if c.Relay.Retention == 0 {
 		h.RetentionDoc = "// Retention is how long published events stay readable: not at all."
 		h.Settle = "DeleteEvents"
 	}
-	return h
+	var err error
+	h.Features, err = sql.Versions(c.Database)
+	return h, err
 }
 
 // duration returns a duration as an expression, in the largest unit of which it is a whole number:

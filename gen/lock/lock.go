@@ -17,7 +17,7 @@ import (
 const Name = "outboxgen.lock"
 
 // format is the version of the lock's own format.
-const format = 1
+const format = 2
 
 // Lock is the content of outboxgen.lock.
 type Lock struct {
@@ -31,13 +31,16 @@ type Lock struct {
 	Migrations []Migration       `json:"migrations,omitempty"`
 }
 
-// Migration is a migration that was written. It is never written anew with other statements, since a database may have run it.
+// Migration is a migration that was written. It is never written anew with other statements, since
+// a database may have run it.
 type Migration struct {
-	File          string `json:"file"`
-	SchemaVersion int    `json:"schema_version"` // of the tables that it leaves behind
-	Format        string `json:"format"`         // goose, plain
-	Hash          string `json:"sha256"`         // of the file
-	Statements    string `json:"statements"`     // hash of what it does, without comments, white space and the tool's annotations
+	Feature catalogue.Feature `json:"feature"`
+	Version int               `json:"version"` // of the feature's tables that it leaves behind
+	File    string            `json:"file"`
+	Format  string            `json:"format"` // goose, plain
+	Hash    string            `json:"sha256"` // of the file
+	// Statements is the hash of what it does, without comments, white space and the tool's annotations.
+	Statements string `json:"statements"`
 }
 
 // New returns a lock for a catalogue in a file of the given name.
@@ -71,10 +74,26 @@ func Parse(data []byte) (*Lock, error) {
 	if err == nil && version.Format < 1 {
 		err = fmt.Errorf("it has no version")
 	}
+	if version.Format == 1 {
+		l.Migrations = splitByFeature(l.Migrations)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: not a lock (%w): restore it from version control", Name, err)
 	}
 	return &l, nil
+}
+
+// splitByFeature reads the migrations of a lock of format 1: a single one made the tables of every
+// feature.
+func splitByFeature(whole []Migration) []Migration {
+	var split []Migration
+	for _, m := range whole {
+		for _, feature := range catalogue.Features() {
+			m.Feature, m.Version = feature, 1
+			split = append(split, m)
+		}
+	}
+	return split
 }
 
 // Encode returns the lock as it is written.

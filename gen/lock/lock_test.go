@@ -48,7 +48,10 @@ func TestALockIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	l := lock.New("outbox.yaml", parse(t, text))
 	l.SQL, l.Files = "hash", map[string]string{"a.go": "1"}
-	l.Migrations = []lock.Migration{{File: "db/1.sql", SchemaVersion: 1, Format: "goose", Hash: "h", Statements: "s"}}
+	l.Migrations = []lock.Migration{{
+		Feature: catalogue.FeatureInbox, Version: 1, File: "db/1.sql", Format: "goose", Hash: "h",
+		Statements: "s",
+	}}
 	data, err := l.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +113,7 @@ func TestTheModelLeavesOutNothingByMistake(t *testing.T) {
 	}{
 		{reflect.TypeFor[catalogue.Catalogue](), reflect.TypeFor[lock.Model](), []string{"File", "Migrations"}},
 		{reflect.TypeFor[catalogue.Go](), reflect.TypeFor[lock.Go](), nil},
-		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](), []string{"SchemaPos", "PrefixPos"}},
+		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](), []string{"SchemaPos", "PrefixPos", "Features"}},
 		{reflect.TypeFor[catalogue.Relay](), reflect.TypeFor[lock.Relay](), nil},
 		{reflect.TypeFor[catalogue.Type](), reflect.TypeFor[lock.Type](), []string{"Name", "Enum", "Personal"}},
 		{reflect.TypeFor[catalogue.Enum](), reflect.TypeFor[lock.Type](), nil},
@@ -152,7 +155,7 @@ func TestWhatIsNoLockIsRefused(t *testing.T) {
 		"{":                              "not a lock",
 		"{}":                             "it has no version",
 		"[]":                             "not a lock",
-		`{"lock": 2}`:                    "newer outboxgen",
+		`{"lock": 3}`:                    "newer outboxgen",
 		`{"lock": 1, "outboxgen": 9}`:    "newer outboxgen",
 		"{\n<<<<<<< HEAD\n":              "merge conflict",
 		"<<<<<<< HEAD\n{}\n":             "merge conflict",
@@ -164,5 +167,24 @@ func TestWhatIsNoLockIsRefused(t *testing.T) {
 	}
 	if l, err := lock.Parse(nil); err != nil || l.Catalogue != "" {
 		t.Errorf("no lock: got %+v and error %v", l, err)
+	}
+}
+
+// The first format knew one migration, which made the tables of every feature.
+func TestTheMigrationOfAnOldLockIsTheFirstOfEveryFeature(t *testing.T) {
+	t.Parallel()
+	l, err := lock.Parse([]byte(`{"lock": 1, "outboxgen": 1, "migrations": [{"file": "db/1.sql",
+		"schema_version": 1, "format": "goose", "sha256": "h", "statements": "s"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []lock.Migration
+	for _, f := range catalogue.Features() {
+		want = append(want, lock.Migration{
+			Feature: f, Version: 1, File: "db/1.sql", Format: "goose", Hash: "h", Statements: "s",
+		})
+	}
+	if !slices.Equal(l.Migrations, want) {
+		t.Errorf("got %+v, want %+v", l.Migrations, want)
 	}
 }

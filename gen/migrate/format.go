@@ -6,46 +6,63 @@ import (
 	"regexp"
 
 	"github.com/outboxgen/outboxgen/gen/catalogue"
+	"github.com/outboxgen/outboxgen/gen/lock"
 	"github.com/outboxgen/outboxgen/gen/output"
 	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
 const header = "-- " + output.Marker + "\n\n"
 
-// render writes the migration that makes the tables, and returns the hash of its statements,
-// whatever service the tables belong to.
-func render(c *catalogue.Catalogue) (text []byte, statements string, err error) {
-	schema, err := sql.Schema(c.Database, "", sql.Statement{})
-	if err != nil {
-		return nil, "", err
-	}
+// step is a migration that a catalogue needs, as it would be written now.
+type step struct {
+	sql.Migration
+	known      *lock.Migration // as it was written; nil if it was not
+	text       []byte          // the file
+	statements string          // the hash of what it does, whatever service the tables belong to
+	down       []byte          // what undoes it, bare
+}
+
+// newStep renders a migration for the tool of a catalogue.
+func newStep(c *catalogue.Catalogue, m sql.Migration) (*step, error) {
 	format, ok := formats[c.Migrations.Format]
 	if !ok {
-		return nil, "", fmt.Errorf("migrations: no format %q", c.Migrations.Format)
+		return nil, fmt.Errorf("migrations: no format %q", c.Migrations.Format)
 	}
-	text, err = format(c.Database, c.Service)
-	return append([]byte(header), text...), output.Hash(bare(schema)), err
+	s := &step{Migration: m}
+	up, err := m.Up(c.Database, "", sql.Statement{})
+	if err != nil {
+		return nil, err
+	}
+	s.statements = output.Hash(bare(up))
+	down, err := m.Down(c.Database, sql.Statement{})
+	if err != nil {
+		return nil, err
+	}
+	s.down = trimmed(down)
+	text, err := format(m, c.Database, c.Service)
+	s.text = append([]byte(header), text...)
+	return s, err
 }
 
 // formats write a migration, but for its header, as each tool reads it. This is the place to add one; gen/catalogue/language.go
 // offers it.
-var formats = map[string]func(db catalogue.Database, service string) ([]byte, error){
+var formats = map[string]func(m sql.Migration, db catalogue.Database, service string) ([]byte, error){
 	"goose": goose, "plain": plain,
 }
 
-// plain holds the statements that make the tables, and nothing else.
-func plain(db catalogue.Database, service string) ([]byte, error) {
-	return sql.Schema(db, service, sql.Statement{})
+// plain holds the statements that go up, and nothing else.
+func plain(m sql.Migration, db catalogue.Database, service string) ([]byte, error) {
+	return m.Up(db, service, sql.Statement{})
 }
 
 // goose puts both directions into one file, and marks the statements that hold semicolons.
-func goose(db catalogue.Database, service string) ([]byte, error) {
-	up, err := sql.Schema(db, service,
-		sql.Statement{Begin: "-- +goose StatementBegin", End: "-- +goose StatementEnd"})
+func goose(m sql.Migration, db catalogue.Database, service string) ([]byte, error) {
+	marks := sql.Statement{Begin: "-- +goose StatementBegin", End: "-- +goose StatementEnd"}
+	up, err := m.Up(db, service, marks)
 	if err != nil {
 		return nil, err
 	}
-	down, err := sql.Drop(db)
+	down, err := m.Down(db, marks)
 	if err != nil {
 		return nil, err
 	}

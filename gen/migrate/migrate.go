@@ -19,9 +19,6 @@ import (
 	"github.com/outboxgen/outboxgen/gen/sql"
 )
 
-// SchemaVersion is the version of the tables that the templates make.
-const SchemaVersion = 1
-
 // Input is what a plan depends on.
 type Input struct {
 	Catalogue *catalogue.Catalogue
@@ -42,154 +39,175 @@ type Other struct {
 // Result is the migrations that are to stand on disk.
 type Result struct {
 	Files []output.File
-	Stale []string         // where a migration was before it was moved
+	Stale []string         // where migrations were before they were moved
 	Known []lock.Migration // for the lock
 }
 
-// Plan returns the migrations of a catalogue. It is a *Violation if the tables changed under a
-// migration, or the migration under the tables.
+// Plan returns the migrations of a catalogue, each as it was written once, and those that are
+// missing. It is a *Violation if the tables changed under a migration, or the migration under the
+// tables.
 func Plan(in Input) (Result, error) {
-	if len(in.Known) > 1 || len(in.Known) == 1 && in.Known[0].SchemaVersion > SchemaVersion {
-		return Result{}, fmt.Errorf("%s: it knows migrations of a newer outboxgen: install that one", lock.Name)
-	}
-	p := planner{Input: in}
-	if len(in.Known) == 1 {
-		p.known = &in.Known[0]
+	p := &planner{Input: in}
+	if err := p.addSteps(); err != nil {
+		return Result{}, err
 	}
 	if in.Catalogue.Migrations.Dir == "" {
 		return p.planNone()
 	}
-	return p.plan()
+	if err := p.plan(); err != nil {
+		return Result{}, err
+	}
+	return p.result, nil
 }
 
-// planner plans one migration: the one that makes the tables.
+// planner plans a catalogue's migrations, one after the other.
 type planner struct {
 	Input
-	known      *lock.Migration
-	text       []byte // what would be written now
-	statements string // its hash
-	down       []byte // what undoes it, bare
+	steps  []*step  // in the order in which they are applied
+	others []*step  // of features that the catalogue does without
+	names  []string // what stands in the directory of migrations, or is about to
+	files  []file   // those of them that hold SQL, and the known ones that stand elsewhere
+	result Result
 }
 
-// planNone is for a catalogue that has no migrations any more. The one that it had keeps its
-// tables' names.
-func (p *planner) planNone() (Result, error) {
-	if p.known == nil || p.Database == lock.Normalise(p.Catalogue).Database {
-		return Result{Known: p.Known}, nil
+// addSteps renders what the catalogue needs, and finds what the lock knows of it.
+func (p *planner) addSteps() error {
+	c := *p.Catalogue
+	if c.Migrations.Dir == "" {
+		return nil
 	}
-	if _, err := p.readFile(p.known.File); errors.Is(err, fs.ErrNotExist) {
-		return Result{}, nil // somebody has deleted it, as the message asks for
-	}
-	return Result{}, p.renamed(p.known.File)
-}
-
-func (p *planner) plan() (Result, error) {
-	var err error
-	if p.text, p.statements, err = render(p.Catalogue); err != nil {
-		return Result{}, err
-	}
-	if p.down, err = sql.Drop(p.Catalogue.Database); err != nil {
-		return Result{}, err
-	}
-	names, err := list(p.Dir, p.Catalogue.Migrations.Dir)
+	c.Database.Features = catalogue.Features()
+	all, err := sql.Migrations(c.Database)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	f, err := p.locate(names)
-	switch {
-	case err != nil:
-		return Result{}, err
-	case f == nil:
-		return p.write(p.newPath(names), p.text), nil
-	case output.Same(f.data, p.text):
-		return p.move(*f, f.data), nil
-	}
-	if err := p.check(*f); err != nil {
-		return Result{}, err
-	}
-	if err := p.checkService(f.path, names); err != nil {
-		return Result{}, err
-	}
-	if p.format(*f) != p.Catalogue.Migrations.Format {
-		return p.move(*f, p.text), nil
-	}
-	return p.move(*f, f.data), nil
-}
-
-// locate finds the migration on disk by what it contains, or else a file that was the migration
-// before it was edited. It returns nil if there is neither.
-func (p *planner) locate(names []string) (*file, error) {
-	files, err := p.read(names)
-	if err != nil {
-		return nil, err
-	}
-	var ours, edited []file
-	for _, f := range files {
-		if owner, same := p.owner(f); owner != "" {
-			if same {
-				return nil, p.shared(f, owner)
-			}
+	for _, m := range all {
+		s, err := newStep(&c, m)
+		if err != nil {
+			return err
+		}
+		if !p.Catalogue.Database.Has(m.Feature) {
+			p.others = append(p.others, s)
 			continue
 		}
-		switch {
-		case p.isOurs(f):
-			ours = append(ours, f)
-		case p.looksLikeOurs(f):
-			edited = append(edited, f)
+		p.steps = append(p.steps, s)
+	}
+	for i, known := range p.Known {
+		at := slices.IndexFunc(p.steps, func(s *step) bool {
+			return s.Feature == known.Feature && s.Version == known.Version
+		})
+		if at < 0 {
+			return fmt.Errorf("%s: it knows migrations of a newer outboxgen: install that one", lock.Name)
 		}
+		p.steps[at].known = &p.Known[i]
 	}
-	all := append(p.inPlaceFirst(ours), p.inPlaceFirst(edited)...)
-	for _, f := range all[min(1, len(all)):] {
-		if path.Dir(f.path) == path.Clean(p.Catalogue.Migrations.Dir) &&
-			(p.isOurs(f) || p.makesTables(f)) {
-			return nil, p.twice(all[0], f)
-		}
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return &all[0], nil
+	return nil
 }
 
-// inPlaceFirst puts the file where the migration belongs before the others.
-func (p *planner) inPlaceFirst(files []file) []file {
-	if p.known == nil {
-		return files
+// planNone is for a catalogue that has no migrations any more. Those that it had keep their tables'
+// names.
+func (p *planner) planNone() (Result, error) {
+	if len(p.Known) == 0 || p.Database == lock.Normalise(p.Catalogue).Database {
+		return Result{Known: p.Known}, nil
 	}
-	place := path.Join(p.Catalogue.Migrations.Dir, path.Base(p.known.File))
-	at := slices.IndexFunc(files, func(f file) bool { return f.path == place })
-	if at < 0 {
-		return files
+	for _, known := range p.Known {
+		if _, err := p.readFile(known.File); !errors.Is(err, fs.ErrNotExist) {
+			return Result{}, p.renamed(known.File)
+		}
 	}
-	return slices.Concat(files[at:at+1], files[:at], files[at+1:])
+	return Result{}, nil // somebody has deleted them, as the message asks for
+}
+
+func (p *planner) plan() error {
+	var err error
+	if p.names, err = list(p.Dir, p.Catalogue.Migrations.Dir); err != nil {
+		return err
+	}
+	if p.files, err = p.read(); err != nil {
+		return err
+	}
+	if err := p.checkForgotten(); err != nil {
+		return err
+	}
+	for _, s := range p.steps {
+		if err := p.planStep(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *planner) planStep(s *step) error {
+	f, err := p.locate(s)
+	switch {
+	case err != nil:
+		return err
+	case f == nil:
+		p.write(s, p.newPath(s), s.text)
+		return nil
+	case output.Same(f.data, s.text):
+		p.move(s, *f, f.data)
+		return nil
+	}
+	if err := p.check(s, *f); err != nil {
+		return err
+	}
+	if s.makesService() {
+		if err := p.checkService(f.path); err != nil {
+			return err
+		}
+	}
+	if !p.holdsMore(s) && p.format(s, *f) != p.Catalogue.Migrations.Format {
+		p.move(s, *f, s.text)
+	} else {
+		p.move(s, *f, f.data)
+	}
+	return nil
+}
+
+// makesService reports whether a migration says whose the tables are.
+func (s *step) makesService() bool {
+	return s.Feature == catalogue.FeatureOutbox && s.Version == 1
+}
+
+// holdsMore reports whether a migration was written together with others, into one file, as was
+// done before each feature had its own.
+func (p *planner) holdsMore(s *step) bool {
+	return s.known != nil && slices.ContainsFunc(p.steps, func(other *step) bool {
+		return other != s && other.known != nil && other.known.File == s.known.File
+	})
 }
 
 // newPath is where a migration goes that is not on disk.
-func (p *planner) newPath(names []string) string {
-	name := next(names) + suffix
-	if p.known != nil && !slices.Contains(names, path.Base(p.known.File)) {
-		name = path.Base(p.known.File)
+func (p *planner) newPath(s *step) string {
+	name := next(p.names) + suffix(s.ID())
+	if s.known != nil && !p.holdsMore(s) && !slices.Contains(p.names, path.Base(s.known.File)) {
+		name = path.Base(s.known.File)
 	}
 	return path.Join(p.Catalogue.Migrations.Dir, name)
 }
 
-// move returns the plan for a migration that stands at a path, which may be in the directory that
-// the catalogue named before.
-func (p *planner) move(f file, data []byte) Result {
+// move plans a migration that stands at a path, which may be in the directory that the catalogue
+// named before.
+func (p *planner) move(s *step, f file, data []byte) {
 	to := path.Join(p.Catalogue.Migrations.Dir, path.Base(f.path))
-	result := p.write(to, data)
-	if to != f.path {
-		result.Stale = []string{f.path}
+	p.write(s, to, data)
+	if to != f.path && !slices.Contains(p.result.Stale, f.path) {
+		p.result.Stale = append(p.result.Stale, f.path)
 	}
-	return result
 }
 
-func (p *planner) write(to string, data []byte) Result {
-	return Result{
-		Files: []output.File{{Path: to, Data: data}},
-		Known: []lock.Migration{{
-			File: to, SchemaVersion: SchemaVersion, Format: p.Catalogue.Migrations.Format,
-			Hash: output.Hash(data), Statements: p.statements,
-		}},
+func (p *planner) write(s *step, to string, data []byte) {
+	known := lock.Migration{
+		Feature: s.Feature, Version: s.Version,
+		File: to, Format: p.Catalogue.Migrations.Format, Hash: output.Hash(data), Statements: s.statements,
+	}
+	if p.holdsMore(s) && known.Hash == s.known.Hash {
+		known.Format, known.Statements = s.known.Format, s.known.Statements
+	}
+	p.result.Known = append(p.result.Known, known)
+	p.names = append(p.names, path.Base(to))
+	if !slices.ContainsFunc(p.result.Files, func(f output.File) bool { return f.Path == to }) {
+		p.result.Files = append(p.result.Files, output.File{Path: to, Data: data})
 	}
 }

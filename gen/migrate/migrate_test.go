@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -28,7 +29,7 @@ func newWorld(t *testing.T, format string, disk ...string) *world {
 	w := &world{t: t, disk: fstest.MapFS{}}
 	w.catalogue.File = "outbox.yaml"
 	w.catalogue.Database = catalogue.Database{
-		Engine: "postgresql", Pos: diag.Pos{File: "outbox.yaml", Line: 4, Column: 1},
+		Engine: "postgresql", Features: []catalogue.Feature{catalogue.FeatureOutbox}, Pos: diag.Pos{File: "outbox.yaml", Line: 4, Column: 1},
 	}
 	w.catalogue.Migrations = catalogue.Migrations{Dir: "db", Format: format}
 	for _, name := range disk {
@@ -63,16 +64,22 @@ func (w *world) generate() migrate.Result {
 	return r
 }
 
-// only returns the single migration that is on disk.
-func (w *world) only() (path, text string) {
+// first returns the first migration, as the lock knows it.
+func (w *world) first() (path, text string) {
 	w.t.Helper()
-	if len(w.disk) != 1 {
-		w.t.Fatalf("got %d files on disk, want 1: %v", len(w.disk), w.disk)
+	path = w.known[0].File
+	f := w.disk[path]
+	if f == nil || w.known[0].Feature != catalogue.FeatureOutbox || w.known[0].Version != 1 {
+		w.t.Fatalf("%s is not on disk, or not the first: %+v", path, w.known)
 	}
-	for path, f := range w.disk {
-		return path, string(f.Data)
+	return path, string(f.Data)
+}
+
+// remove deletes all migrations that the lock knows.
+func (w *world) remove() {
+	for _, m := range w.known {
+		delete(w.disk, m.File)
 	}
-	return "", ""
 }
 
 // wantRule plans, and expects a violation.
@@ -98,17 +105,17 @@ func TestTheNumberFollowsTheHighest(t *testing.T) {
 		disk []string
 		want string
 	}{
-		{"no directory", nil, "db/00001_outboxgen.sql"},
-		{"no migrations", []string{"db/README.md", "db/seed.sql"}, "db/00001_outboxgen.sql"},
-		{"five digits", []string{"db/00001_a.sql", "db/00009_b.sql"}, "db/00010_outboxgen.sql"},
-		{"three digits", []string{"db/001_a.sql", "db/009_b.sql"}, "db/010_outboxgen.sql"},
-		{"no padding", []string{"db/9_b.sql", "db/10_c.sql"}, "db/11_outboxgen.sql"},
-		{"a full width", []string{"db/99999_b.sql"}, "db/100000_outboxgen.sql"},
-		{"timestamps", []string{"db/20261130120000_a.sql", "db/20251130120000_b.sql"}, "db/20261130120001_outboxgen.sql"},
-		{"both", []string{"db/00007_a.sql", "db/20261130120000_a.sql"}, "db/20261130120001_outboxgen.sql"},
-		{"in Go", []string{"db/00001_a.sql", "db/00002_b.go", "db/00003_c_test.go"}, "db/00003_outboxgen.sql"},
-		{"directories", []string{"db/00005_dir.sql/x"}, "db/00001_outboxgen.sql"},
-		{"huge", []string{"db/99999999999999999999999_a.sql", "db/1_b.sql"}, "db/2_outboxgen.sql"},
+		{"no directory", nil, "db/00001_outboxgen_outbox_1.sql"},
+		{"no migrations", []string{"db/README.md", "db/seed.sql"}, "db/00001_outboxgen_outbox_1.sql"},
+		{"five digits", []string{"db/00001_a.sql", "db/00009_b.sql"}, "db/00010_outboxgen_outbox_1.sql"},
+		{"three digits", []string{"db/001_a.sql", "db/009_b.sql"}, "db/010_outboxgen_outbox_1.sql"},
+		{"no padding", []string{"db/9_b.sql", "db/10_c.sql"}, "db/11_outboxgen_outbox_1.sql"},
+		{"a full width", []string{"db/99999_b.sql"}, "db/100000_outboxgen_outbox_1.sql"},
+		{"timestamps", []string{"db/20261130120000_a.sql", "db/20251130120000_b.sql"}, "db/20261130120001_outboxgen_outbox_1.sql"},
+		{"both", []string{"db/00007_a.sql", "db/20261130120000_a.sql"}, "db/20261130120001_outboxgen_outbox_1.sql"},
+		{"in Go", []string{"db/00001_a.sql", "db/00002_b.go", "db/00003_c_test.go"}, "db/00003_outboxgen_outbox_1.sql"},
+		{"directories", []string{"db/00005_dir.sql/x"}, "db/00001_outboxgen_outbox_1.sql"},
+		{"huge", []string{"db/99999999999999999999999_a.sql", "db/1_b.sql"}, "db/2_outboxgen_outbox_1.sql"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +123,7 @@ func TestTheNumberFollowsTheHighest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Files) != 1 || r.Files[0].Path != test.want || r.Known[0].File != test.want {
+			if r.Files[0].Path != test.want || r.Known[0].File != test.want {
 				t.Errorf("got %+v, want %s", r.Files, test.want)
 			}
 		})
@@ -138,7 +145,7 @@ func TestGooseHoldsBothDirectionsAndMarksStatements(t *testing.T) {
 	w := newWorld(t, "goose")
 	w.catalogue.Database.Schema, w.catalogue.Database.Prefix = "messaging", "shop_"
 	w.generate()
-	_, text := w.only()
+	_, text := w.first()
 	if !output.HasMarker([]byte(text), output.Marker) || strings.Contains(text, "\n\n\n") || !strings.HasSuffix(text, "\n") {
 		t.Errorf("no header, or white space to spare:\n%s", text)
 	}
@@ -166,7 +173,7 @@ func TestPlainHoldsTheStatementsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "plain")
 	w.generate()
-	if _, text := w.only(); strings.Contains(text, "goose") || strings.Contains(text, "DROP FUNCTION") ||
+	if _, text := w.first(); strings.Contains(text, "goose") || strings.Contains(text, "DROP FUNCTION") ||
 		!output.HasMarker([]byte(text), output.Marker) {
 		t.Errorf("got:\n%s", text)
 	}
@@ -176,7 +183,7 @@ func TestAKnownMigrationStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")
 	w.generate()
-	path, text := w.only()
+	path, text := w.first()
 
 	w.disk["db/00002_later.sql"] = &fstest.MapFile{}
 	again := w.generate()
@@ -197,12 +204,12 @@ func TestARenumberedMigrationIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")
 	w.generate()
-	path, text := w.only()
+	path, text := w.first()
 	delete(w.disk, path)
-	w.disk["db/00002_outboxgen.sql"] = &fstest.MapFile{Data: []byte(text)}
+	w.disk["db/00002_outboxgen_outbox_1.sql"] = &fstest.MapFile{Data: []byte(text)}
 
 	w.generate()
-	if got, _ := w.only(); got != "db/00002_outboxgen.sql" || w.known[0].File != got {
+	if got, _ := w.first(); got != "db/00002_outboxgen_outbox_1.sql" || w.known[0].File != got {
 		t.Errorf("got %s, known as %s", got, w.known[0].File)
 	}
 }
@@ -214,13 +221,13 @@ func TestALostLockFindsItsMigrationAgain(t *testing.T) {
 	before := w.known
 	w.known, w.database = nil, lock.Database{}
 	w.generate()
-	if len(w.known) != 1 || w.known[0] != before[0] {
+	if !slices.Equal(w.known, before) {
 		t.Errorf("got %+v, want %+v", w.known, before)
 	}
 	w.known, w.database = nil, lock.Database{}
 	w.catalogue.Database.Prefix = "x_"
 	d := w.wantRule(diag.MigrationImmutable, "does not know it", "restore outboxgen.lock")
-	if d.Pos.File != "db/00002_outboxgen.sql" {
+	if d.Pos.File != "db/00002_outboxgen_outbox_1.sql" {
 		t.Errorf("got position %+v", d.Pos)
 	}
 }
@@ -229,7 +236,7 @@ func TestAnEditedMigrationIsRefusedAtItsLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")
 	w.generate()
-	path, text := w.only()
+	path, text := w.first()
 	w.disk[path] = &fstest.MapFile{Data: []byte(strings.Replace(text, "-- +goose Up\n", "-- +goose Up\nDROP TABLE x;\n", 1))}
 	if d := w.wantRule(diag.MigrationImmutable, "edited"); d.Pos != (diag.Pos{File: path, Line: 4}) {
 		t.Errorf("got position %+v, want %s:4", d.Pos, path)
@@ -248,9 +255,8 @@ func TestRenamedTablesAreRefusedWhereTheyAreNamed(t *testing.T) {
 	} {
 		w := newWorld(t, "goose")
 		w.generate()
-		path, _ := w.only()
 		w.catalogue.Database.Schema, w.catalogue.Database.Prefix = change.schema, change.prefix
-		d := w.wantRule(diag.TableSameName, change.would, `makes "outbox"`, "delete it and generate again")
+		d := w.wantRule(diag.TableSameName, change.would, `makes "outbox"`, "delete them and generate again")
 		if d.Pos != w.catalogue.Database.Pos {
 			t.Errorf("where neither is said: got position %+v", d.Pos)
 		}
@@ -259,9 +265,9 @@ func TestRenamedTablesAreRefusedWhereTheyAreNamed(t *testing.T) {
 			t.Errorf("got position %+v, want %+v", d.Pos, change.at)
 		}
 
-		delete(w.disk, path)
+		w.remove()
 		w.generate()
-		if _, text := w.only(); !strings.Contains(text, change.prefix+`outbox"`) {
+		if _, text := w.first(); !strings.Contains(text, change.prefix+`outbox"`) {
 			t.Error("once deleted, it is not written for the new names")
 		}
 	}
@@ -271,26 +277,26 @@ func TestOtherTablesUnderTheSameNamesNeedAMigration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")
 	w.generate()
-	path, text := w.only()
+	path, text := w.first()
 	// As if an outboxgen with other tables had written it.
 	older := strings.Replace(text, "xid8 ", "xid9 ", 1)
 	w.disk[path] = &fstest.MapFile{Data: []byte(older)}
 	w.known[0].Hash, w.known[0].Statements = output.Hash([]byte(older)), "other"
-	w.wantRule(diag.MigrationNeeded, "this outboxgen's tables differ")
+	w.wantRule(diag.MigrationNeeded, "makes other tables")
 }
 
 func TestAnotherCommentInTheTemplateIsNoOtherTable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")
 	w.generate()
-	path, text := w.only()
+	path, text := w.first()
 	// As if an outboxgen with other comments had written it.
 	older := strings.Replace(text, "CREATE TABLE", "-- It is not said better.\nCREATE TABLE", 1)
 	w.disk[path] = &fstest.MapFile{Data: []byte(older)}
 	w.known[0].Hash = output.Hash([]byte(older))
 
 	w.generate()
-	if _, got := w.only(); got != older {
+	if _, got := w.first(); got != older {
 		t.Error("the migration was rewritten")
 	}
 }
@@ -302,22 +308,22 @@ func TestAMovedDirectoryAndAnotherToolKeepTheStatements(t *testing.T) {
 	delete(w.disk, "db/00001_a.sql")
 	w.catalogue.Migrations.Dir = "sql/migrations"
 	w.generate()
-	path, text := w.only()
-	if path != "sql/migrations/00002_outboxgen.sql" || w.known[0].File != path {
+	path, text := w.first()
+	if path != "sql/migrations/00002_outboxgen_outbox_1.sql" || w.known[0].File != path {
 		t.Errorf("got %s, known as %s", path, w.known[0].File)
 	}
 	w.catalogue.Migrations.Format = "plain"
 	w.generate()
-	if _, got := w.only(); strings.Contains(got, "goose") || w.known[0].Format != "plain" {
+	if _, got := w.first(); strings.Contains(got, "goose") || w.known[0].Format != "plain" {
 		t.Error("not rewritten for the other tool")
 	}
 	w.catalogue.Migrations.Format = "goose"
 	w.generate()
-	if _, got := w.only(); got != text {
+	if _, got := w.first(); got != text {
 		t.Error("not rewritten as it was")
 	}
 	w.catalogue.Migrations = catalogue.Migrations{}
-	if r := w.generate(); len(r.Files) != 0 || len(r.Stale) != 0 || len(r.Known) != 1 {
+	if r := w.generate(); len(r.Files) != 0 || len(r.Stale) != 0 || len(r.Known) == 0 {
 		t.Errorf("without migrations in the catalogue: got %+v", r)
 	}
 }
@@ -326,7 +332,7 @@ func TestMigrationsOfANewerOutboxgenAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "goose")
 	w.generate()
-	w.known[0].SchemaVersion = migrate.SchemaVersion + 1
+	w.known[len(w.known)-1].Version++
 	if _, err := w.plan(); err == nil || !strings.Contains(err.Error(), "newer outboxgen") {
 		t.Errorf("got error %v", err)
 	}
@@ -339,7 +345,7 @@ func TestAnotherServiceNeedsAPersonsWord(t *testing.T) {
 	w := newWorld(t, "goose")
 	w.catalogue.Service = "shop/orders"
 	w.generate()
-	path, text := w.only()
+	path, text := w.first()
 	w.catalogue.Service = "shop/it's orders"
 	statement := `UPDATE "outbox_meta" SET service = 'shop/it''s orders'`
 	d := w.wantRule(diag.MigrationNeeded, `was "shop/orders"`, `is "shop/it's orders" now`,
@@ -362,7 +368,7 @@ func TestAnotherServiceNeedsAPersonsWord(t *testing.T) {
 	w.generate() // it was said once, and migrations may be squashed
 	delete(w.disk, path)
 	w.generate()
-	if _, got := w.only(); !strings.Contains(got, `('shop/it''s orders')`) {
+	if _, got := w.first(); !strings.Contains(got, `('shop/it''s orders')`) {
 		t.Error("once deleted, it is not written for the new service")
 	}
 }

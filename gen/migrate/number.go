@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// suffix is what the names of outboxgen's migrations end in, after the number.
-const suffix = "_outboxgen.sql"
+// suffix is what the name of a migration ends in, after the number. Nothing but the number depends
+// on the directory, so that messages can name a migration.
+func suffix(id string) string { return "_outboxgen_" + id + ".sql" }
 
 // A migration's name: up to 18 digits (timestamps have 14), then anything. goose has migrations in Go, too.
 var numbered = regexp.MustCompile(`^([0-9]{1,18})[_.-].*\.(?:sql|go)$`)
 
-// isOurName reports whether a file's name is one that outboxgen gives.
-func isOurName(name string) bool {
-	return numbered.MatchString(name) && strings.TrimLeft(name, "0123456789") == suffix
+// isNameOf reports whether a file's name is one that outboxgen gives to a migration.
+func isNameOf(name, id string) bool {
+	return numbered.MatchString(name) && strings.TrimLeft(name, "0123456789") == suffix(id)
 }
 
 // list returns the names of the files in a directory, sorted. There are none in one that does not exist.

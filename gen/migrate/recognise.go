@@ -17,19 +17,29 @@ import (
 type file struct {
 	path string
 	data []byte
+	hash string   // of the file
+	up   []string // what the hash of its statements may be
+	down []byte   // the statements that undo it, if it has any
 }
 
-// read returns the SQL files of the catalogue's directory of migrations, by name, and the migration
-// of the last run if it stands elsewhere.
-func (p *planner) read(names []string) ([]file, error) {
+func newFile(path string, data []byte) file {
+	up, down := directions(data)
+	return file{path: path, data: data, hash: output.Hash(data), up: hashes(up), down: down}
+}
+
+// read returns the SQL files of the catalogue's directory of migrations, by name, and the
+// migrations of the last run that stand elsewhere.
+func (p *planner) read() ([]file, error) {
 	var paths []string
-	for _, name := range names {
+	for _, name := range p.names {
 		if strings.HasSuffix(name, ".sql") {
 			paths = append(paths, path.Join(p.Catalogue.Migrations.Dir, name))
 		}
 	}
-	if p.known != nil && !slices.Contains(paths, p.known.File) {
-		paths = append(paths, p.known.File)
+	for _, known := range p.Known {
+		if !slices.Contains(paths, known.File) {
+			paths = append(paths, known.File)
+		}
 	}
 	var files []file
 	for _, at := range paths {
@@ -40,7 +50,14 @@ func (p *planner) read(names []string) ([]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migrations: %w", err)
 		}
-		files = append(files, file{at, data})
+		f := newFile(at, data)
+		owner, same := p.owner(f)
+		if same {
+			return nil, p.shared(f, owner)
+		}
+		if owner == "" {
+			files = append(files, f)
+		}
 	}
 	return files, nil
 }
@@ -62,48 +79,91 @@ func (p *planner) readFile(at string) ([]byte, error) {
 func (p *planner) owner(f file) (catalogue string, same bool) {
 	for _, other := range p.Others {
 		for _, m := range other.Migrations {
-			if path.Base(m.File) == path.Base(f.path) || m.Hash == output.Hash(f.data) {
-				return other.Catalogue, p.isOurs(f) || p.makesTables(f)
+			if path.Base(m.File) == path.Base(f.path) || m.Hash == f.hash {
+				return other.Catalogue, slices.ContainsFunc(p.steps, func(s *step) bool {
+					return s.isIn(f) || p.madeBy(s, f)
+				})
 			}
 		}
 	}
 	return "", false
 }
 
-// isOurs reports whether a file is the migration, whatever it is called, however it is commented,
-// and for whichever tool it is written: the file itself, or one with the same statements.
-func (p *planner) isOurs(f file) bool {
-	if output.Same(f.data, p.text) || p.known != nil && output.Hash(f.data) == p.known.Hash {
+// locate finds a migration on disk by what it contains, or else a file that was the migration
+// before it was edited. It returns nil if there is neither.
+func (p *planner) locate(s *step) (*file, error) {
+	var ours, edited []file
+	for _, f := range p.files {
+		switch {
+		case s.isIn(f):
+			ours = append(ours, f)
+		case !p.isKnown(f) && p.looksLike(s, f):
+			edited = append(edited, f)
+		}
+	}
+	all := append(p.inPlaceFirst(s, ours), p.inPlaceFirst(s, edited)...)
+	for _, f := range all[min(1, len(all)):] {
+		if path.Dir(f.path) == path.Clean(p.Catalogue.Migrations.Dir) &&
+			(s.isIn(f) || p.madeBy(s, f)) {
+			return nil, p.twice(s, all[0], f)
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return &all[0], nil
+}
+
+// inPlaceFirst puts the file where the migration belongs before the others.
+func (p *planner) inPlaceFirst(s *step, files []file) []file {
+	if s.known == nil {
+		return files
+	}
+	place := path.Join(p.Catalogue.Migrations.Dir, path.Base(s.known.File))
+	at := slices.IndexFunc(files, func(f file) bool { return f.path == place })
+	if at < 0 {
+		return files
+	}
+	return slices.Concat(files[at:at+1], files[:at], files[at+1:])
+}
+
+// isKnown reports whether a file is one of outboxgen's migrations.
+func (p *planner) isKnown(f file) bool {
+	is := func(s *step) bool { return s.isIn(f) }
+	return slices.ContainsFunc(p.steps, is) || slices.ContainsFunc(p.others, is)
+}
+
+// isIn reports whether a file is the migration, whatever it is called, however it is commented, and
+// for whichever tool it is written: the file itself, or one with the same statements.
+func (s *step) isIn(f file) bool {
+	if output.Same(f.data, s.text) || s.known != nil && f.hash == s.known.Hash {
 		return true
 	}
-	up, down := directions(f.data)
-	if len(down) > 0 && !bytes.Equal(down, trimmed(p.down)) {
+	if len(f.down) > 0 && !bytes.Equal(f.down, s.down) {
 		return false
 	}
-	return slices.ContainsFunc(hashes(up), func(hash string) bool {
-		return hash == p.statements || p.known != nil && hash == p.known.Statements
-	})
+	return slices.Contains(f.up, s.statements) || s.known != nil && slices.Contains(f.up, s.known.Statements)
 }
 
-// looksLikeOurs reports whether a file must have been the migration before somebody edited it: it
-// stands in the migration's place or has most of its lines. If no lock says what was written, so
-// may any file that says it is generated.
-func (p *planner) looksLikeOurs(f file) bool {
+// looksLike reports whether a file must have been the migration before somebody edited it: it
+// stands in the migration's place, or has its name and says that it is generated, or has most of its
+// lines.
+func (p *planner) looksLike(s *step, f file) bool {
 	name := path.Base(f.path)
-	if p.known != nil {
-		return name == path.Base(p.known.File) || p.makesTables(f)
+	if s.known != nil {
+		return name == path.Base(s.known.File) || p.madeBy(s, f)
 	}
-	return isOurName(name) || output.HasMarker(f.data, output.Marker) || p.makesTables(f)
+	return isNameOf(name, s.ID()) && output.HasMarker(f.data, output.Marker) || p.madeBy(s, f)
 }
 
-// makesTables reports whether a file has more than half of the migration's lines.
-func (p *planner) makesTables(f file) bool {
+// madeBy reports whether a file has more than half of the migration's lines.
+func (p *planner) madeBy(s *step, f file) bool {
 	lines := map[string]bool{}
 	for line := range bytes.Lines(f.data) {
 		lines[string(bytes.TrimSpace(line))] = true
 	}
 	all, shared := 0, 0
-	for line := range bytes.Lines(p.text) {
+	for line := range bytes.Lines(s.text) {
 		line = bytes.TrimSpace(line)
 		if bytes.HasPrefix(line, []byte("--")) ||
 			!bytes.Contains(line, []byte(`"`+p.Catalogue.Database.Prefix)) {
@@ -118,10 +178,10 @@ func (p *planner) makesTables(f file) bool {
 }
 
 // format is the tool that a file is written for. A file that no lock knows shows it.
-func (p *planner) format(f file) string {
+func (p *planner) format(s *step, f file) string {
 	switch {
-	case p.known != nil && p.known.Hash == output.Hash(f.data):
-		return p.known.Format
+	case s.known != nil && s.known.Hash == f.hash:
+		return s.known.Format
 	case bytes.Contains(f.data, []byte("-- +goose Up")):
 		return "goose"
 	default:

@@ -3,9 +3,8 @@ package migrate
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
-	"path"
 
+	"github.com/outboxgen/outboxgen/gen/catalogue"
 	"github.com/outboxgen/outboxgen/gen/diag"
 	"github.com/outboxgen/outboxgen/gen/lock"
 	"github.com/outboxgen/outboxgen/gen/output"
@@ -20,27 +19,43 @@ type Violation struct {
 
 func (v *Violation) Error() string { return v.Diagnostic.Message }
 
+// checkForgotten refuses files that say they are generated if no lock says what was written: one
+// that is not what would be written may be another version of it, which a database has run.
+func (p *planner) checkForgotten() error {
+	if len(p.Known) > 0 {
+		return nil
+	}
+	for _, f := range p.files {
+		if output.HasMarker(f.data, output.Marker) && !p.isKnown(f) {
+			return p.unknown(f.path)
+		}
+	}
+	return nil
+}
+
 // check says what is wrong with a migration on disk that is not what would be written now.
-func (p *planner) check(f file) error {
+func (p *planner) check(s *step, f file) error {
 	switch {
-	case p.known == nil && !p.isOurs(f):
+	case s.known == nil && !s.isIn(f):
 		return p.unknown(f.path)
-	case !p.isOurs(f):
-		return p.edited(f)
-	case p.known == nil || p.known.Statements == p.statements:
+	case !s.isIn(f):
+		return p.edited(s, f)
+	case s.known == nil || s.known.Statements == s.statements:
 		return nil
 	case p.Database != lock.Normalise(p.Catalogue).Database:
 		return p.renamed(f.path)
+	case p.holdsMore(s):
+		return nil
 	default:
 		return p.needed(f.path)
 	}
 }
 
 // twice points at the second of two files that make the same tables.
-func (p *planner) twice(first, second file) error {
+func (p *planner) twice(s *step, first, second file) error {
 	pos := diag.Pos{File: p.Display(second.path)}
 	message := "this makes the tables that %s makes"
-	if p.isOurs(second) {
+	if s.isIn(second) {
 		message = "this is the migration %s once more"
 	}
 	d := diag.New(diag.MigrationDuplicate, pos, message, p.Display(first.path)).
@@ -65,10 +80,10 @@ func (p *planner) unknown(at string) error {
 }
 
 // edited points at the first line that was edited, if what was written can still be told.
-func (p *planner) edited(f file) error {
+func (p *planner) edited(s *step, f file) error {
 	pos := diag.Pos{File: p.Display(f.path)}
-	if output.Hash(p.text) == p.known.Hash {
-		pos.Line = output.Write{Data: p.text, Old: f.data}.Line()
+	if output.Hash(s.text) == s.known.Hash {
+		pos.Line = output.Write{Data: s.text, Old: f.data}.Line()
 	}
 	d := diag.New(diag.MigrationImmutable, pos, "this migration was edited after it was generated").
 		WithHelp("restore it from version control, and write what you want to change as a migration of its own")
@@ -86,23 +101,29 @@ func (p *planner) renamed(at string) error {
 	case now.Prefix != p.Database.Prefix && c.PrefixPos.File != "":
 		pos = c.PrefixPos
 	}
+	old := catalogue.Database{Engine: p.Catalogue.Database.Engine, Schema: p.Database.Schema, Prefix: p.Database.Prefix}
+	copied := ""
+	if p.Catalogue.Database.Has(catalogue.FeatureInbox) {
+		copied = fmt.Sprintf("write a migration that says %s; ",
+			sql.Copy("inbox", old, p.Catalogue.Database))
+	}
 	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s", tables(now), p.Display(at), tables(p.Database)).
-		WithHelp("take back the change to database; if no database has run %s, delete it and generate again", p.Display(at))
+		WithHelp("take back the change to database; if no database has run the migrations, delete "+
+			"them and generate again; otherwise have new tables beside the old ones: delete the "+
+			"comment on the first line of each migration, which makes it yours, and %s; generate; %s"+
+			"deploy, and keep a relay of the old release until the old outbox is empty",
+			lock.Name, copied)
 	return &Violation{Diagnostic: d}
 }
 
 // checkService refuses another service, unless a migration gives it the tables.
-func (p *planner) checkService(at string, names []string) error {
+func (p *planner) checkService(at string) error {
 	if p.Service == "" || p.Service == p.Catalogue.Service {
 		return nil
 	}
 	hand := []byte(sql.Hand(p.Catalogue.Database, p.Catalogue.Service))
-	for _, name := range names {
-		data, err := fs.ReadFile(p.Dir, path.Join(p.Catalogue.Migrations.Dir, name))
-		if err != nil {
-			return fmt.Errorf("migrations: %w", err)
-		}
-		if bytes.Contains(bare(data), hand) {
+	for _, f := range p.files {
+		if bytes.Contains(bare(f.data), hand) {
 			return nil
 		}
 	}
@@ -118,7 +139,7 @@ func (p *planner) checkService(at string, names []string) error {
 
 func (p *planner) needed(at string) error {
 	d := diag.New(diag.MigrationNeeded, diag.Pos{File: p.Display(at)},
-		"this outboxgen's tables differ from those of the migration, and it cannot write the one between them").
+		"this migration makes other tables than this outboxgen's of the same version").
 		WithHelp("use the version of outboxgen that wrote it; if no database has run the migration, delete it and generate again")
 	return &Violation{Diagnostic: d}
 }

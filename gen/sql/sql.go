@@ -1,12 +1,15 @@
 // Package sql renders a catalogue's tables and queries from the templates of its database engine.
 //
-// What it renders depends on the catalogue's database section and its service only: events add no
-// SQL.
+// What it renders depends on the catalogue's database section, its features and its service only:
+// events add no SQL.
 package sql
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -51,7 +54,7 @@ type Statement struct{ Begin, End string }
 
 // Render returns the SQL for the database of a service.
 func Render(db catalogue.Database, service string) (Files, error) {
-	schema, err := Schema(db, service, Statement{})
+	tables, err := schema(db, service)
 	if err != nil {
 		return Files{}, err
 	}
@@ -64,16 +67,10 @@ func Render(db catalogue.Database, service string) (Files, error) {
 		return Files{}, err
 	}
 	return Files{
-		Schema:  append([]byte(schemaHeader), schema...),
+		Schema:  append([]byte(schemaHeader), tables...),
 		Queries: append([]byte(queriesHeader), queries...),
 		Config:  append([]byte(configHeader), config...),
 	}, nil
-}
-
-// Schema returns the statements that create the tables of a service, those with semicolons inside
-// wrapped in what s says.
-func Schema(db catalogue.Database, service string, s Statement) ([]byte, error) {
-	return render(db, "schema.sql.tmpl", functions(db, service, s))
 }
 
 // Hand returns the statement that gives the tables to another service. Nobody but a person may say
@@ -83,9 +80,10 @@ func Hand(db catalogue.Database, service string) string {
 		dialect.Of(db.Engine).Literal(service)
 }
 
-// Drop returns the statements that drop what Schema creates, except for the database's schema: others may use it.
-func Drop(db catalogue.Database) ([]byte, error) {
-	return render(db, "drop.sql.tmpl", functions(db, "", Statement{}))
+// Copy returns the statement that copies the rows of a table to where another database section has
+// it.
+func Copy(table string, from, to catalogue.Database) string {
+	return "INSERT INTO " + qualified(to, table) + " SELECT * FROM " + qualified(from, table)
 }
 
 // Channel is the name that a commit is announced under by NOTIFY.
@@ -97,7 +95,7 @@ func render(db catalogue.Database, name string, f template.FuncMap) ([]byte, err
 	if dialect.Of(db.Engine) == nil {
 		return nil, fmt.Errorf("sql: there is no dialect of engine %q", db.Engine)
 	}
-	t, err := template.New(name).Option("missingkey=error").Funcs(f).
+	t, err := template.New(path.Base(name)).Option("missingkey=error").Funcs(f).
 		ParseFS(templates.FS, db.Engine+"/"+name)
 	if err != nil {
 		return nil, fmt.Errorf("sql: %w", err)
@@ -118,7 +116,16 @@ func functions(db catalogue.Database, service string, s Statement) template.Func
 		"qualifier": func() string { return qualifier(db) },
 		"schema":    func() string { return quote(db, db.Schema) },
 		"service":   func() string { return service },
-		"literal":   func(text string) string { return dialect.Of(db.Engine).Literal(text) },
+		"has":       func(f catalogue.Feature) bool { return db.Has(f) },
+		"version": func(f catalogue.Feature) (int, error) {
+			versions, err := Versions(db)
+			at := slices.IndexFunc(versions, func(v Version) bool { return v.Feature == f })
+			if at < 0 {
+				return 0, errors.Join(err, fmt.Errorf("sql: no feature %s", f))
+			}
+			return versions[at].Version, err
+		},
+		"literal": func(text string) string { return dialect.Of(db.Engine).Literal(text) },
 		"lockKey": func(name string) string {
 			return dialect.Of(db.Engine).LockKey(Channel(db) + "/" + name)
 		},

@@ -44,6 +44,10 @@ type Config struct {
 	// unrecorded is published again. Defaults to PublishTimeout and, in addition, the greater of
 	// PublishTimeout and a third of Lease.
 	DrainTimeout time.Duration
+	// WaitForSchema has Run wait for a migration that is missing, and log once which one, instead of
+	// returning an error that wraps ErrMigrationMissing: for deploys that start the relay beside the
+	// migrations. It looks again after 15 s at most.
+	WaitForSchema bool
 	// Logger receives what an operator should know: dead letters, lost leases, an unreachable
 	// broker or database. Nothing of a payload or a key. Defaults to slog.Default().
 	Logger *slog.Logger

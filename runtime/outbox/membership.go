@@ -25,10 +25,10 @@ func (m membership) join(ctx context.Context) error {
 		m.lease.renew(asked, m.config.Lease)
 		err = m.renew(ctx, ctx)
 	}
-	if err != nil {
-		return errors.Join(err, m.leave(ctx)) // the relay may have joined all the same
+	if err != nil && !errors.Is(err, ErrUnusable) {
+		err = errors.Join(err, m.leave(ctx)) // the relay may have joined all the same
 	}
-	return nil
+	return err
 }
 
 // leave ends the registration, so that others can take the shards at once.

@@ -12,3 +12,7 @@ type Message = storage.Message
 // ErrUnusable is wrapped by errors that no retry mends: the tables are another service's, say, or
 // the server lacks what the store needs. Run returns such an error.
 var ErrUnusable = storage.ErrUnusable
+
+// ErrMigrationMissing is wrapped by errors that say which migration has to be applied before the
+// code can work on the database. They wrap ErrUnusable, too.
+var ErrMigrationMissing = storage.ErrMigrationMissing

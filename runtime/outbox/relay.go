@@ -43,10 +43,10 @@ func NewRelay(store storage.Store, publisher Publisher, config Config) (*Relay, 
 }
 
 // Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and
-// gives its shards back, within the Lease, or three times the PublishTimeout if that is longer; it
-// returns what went wrong with that, or nil. It survives outages of the database and the broker,
-// and logs them. Before that it returns only an error that wraps ErrUnusable, which no retry mends.
-// It must not run more than once at a time.
+// gives its shards back, within the DrainTimeout and what the Lease leaves; it returns what went
+// wrong with that, or nil. It survives outages of the database and the broker, and logs them. Before
+// that it returns only an error that wraps ErrUnusable, which no retry mends; with WaitForSchema it
+// waits for a migration that is missing. It must not run more than once at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -55,14 +55,22 @@ func (r *Relay) Run(ctx context.Context) error {
 	wakeups := make(chan struct{}, 1)
 	wg.Go(func() { ForwardWakeups(upkeepCtx, r.store) })
 	wg.Go(func() { r.upkeep.listen(upkeepCtx, wakeups) })
-	wg.Go(func() { r.upkeep.maintain(upkeepCtx) })
-	wg.Go(func() { r.upkeep.countBacklog(upkeepCtx) })
+	startUpkeep := sync.OnceFunc(func() { // which needs the tables
+		wg.Go(func() { r.upkeep.maintain(upkeepCtx) })
+		wg.Go(func() { r.upkeep.countBacklog(upkeepCtx) })
+	})
 	for n := 1; ; n++ {
-		joined, err := r.runSession(ctx, wakeups, false)
-		if ctx.Err() != nil || errors.Is(err, ErrUnusable) {
-			return err
+		s, err := r.join(ctx)
+		if err == nil {
+			startUpkeep()
+			err = r.runSession(ctx, s, wakeups, false)
 		}
-		if joined {
+		switch {
+		case ctx.Err() != nil && s == nil:
+			return nil // nothing had begun
+		case ctx.Err() != nil || r.isFinal(err):
+			return err
+		case s != nil:
 			r.config.Logger.Error("outbox: the relay restarts with nothing in memory", "error", err)
 			n = 1
 		}
@@ -70,42 +78,53 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// RunOnce joins, publishes what is due in the shards that are free, settles it, leaves and returns what it did. It waits for no
-// retry that is not due. An error means that it stopped before the end; nothing is lost then.
+// RunOnce joins, publishes what is due in the shards that are free, settles it, leaves and returns
+// what it did. It waits for no retry that is not due. An error means that it stopped before the end;
+// nothing is lost then.
 func (r *Relay) RunOnce(ctx context.Context) (Stats, error) {
 	before := r.Stats()
-	_, err := r.runSession(ctx, nil, true)
-	s := r.Stats()
-	s.Published -= before.Published
-	s.Retried -= before.Retried
-	s.Dead -= before.Dead
-	s.LostSettles -= before.LostSettles
-	s.LeasesLost -= before.LeasesLost
-	return s, errors.Join(err, ctx.Err())
+	s, err := r.join(ctx)
+	if err == nil {
+		err = r.runSession(ctx, s, nil, true)
+	}
+	done := r.Stats()
+	done.Published -= before.Published
+	done.Retried -= before.Retried
+	done.Dead -= before.Dead
+	done.LostSettles -= before.LostSettles
+	done.LeasesLost -= before.LeasesLost
+	return done, errors.Join(err, ctx.Err())
 }
 
-// runSession is the relay's life under one id: from joining until ctx ends, its lease is lost, or
-// (once) there is nothing to do.
-func (r *Relay) runSession(
-	ctx context.Context, wakeups <-chan struct{}, once bool,
-) (joined bool, _ error) {
+// join returns a session that has joined the relays.
+func (r *Relay) join(ctx context.Context) (*session, error) {
 	s, err := newSession(r.store, r.publisher, r.config, r.health, &r.counters)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	err = s.members.join(ctx)
-	if !errors.Is(err, ErrUnusable) { // which is not tried again
+	if !r.isFinal(err) {
 		r.health.report(ctx, joining, err)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return false, nil
-		}
-		return false, err
+		return nil, err
 	}
+	return s, nil
+}
+
+// isFinal reports whether it is pointless to join again.
+func (r *Relay) isFinal(err error) bool {
+	return errors.Is(err, ErrUnusable) &&
+		!(r.config.WaitForSchema && errors.Is(err, ErrMigrationMissing))
+}
+
+// runSession has a session work until ctx ends, its lease is lost, or (once) there is nothing to do.
+func (r *Relay) runSession(
+	ctx context.Context, s *session, wakeups <-chan struct{}, once bool,
+) error {
 	r.current.Store(s)
 	defer r.current.Store(nil)
-	return true, s.run(ctx, wakeups, once)
+	return s.run(ctx, wakeups, once)
 }
 
 // Stats returns the relay's counters.

@@ -47,6 +47,7 @@ type memRow struct {
 	storage.Item
 	due       time.Time // zero: it has not failed
 	lastError string
+	replays   int32
 }
 
 var (
@@ -406,7 +407,7 @@ func (s *MemStore) Settle(
 		if r := settled(d.Position); r != nil {
 			s.dead = append(s.dead, storage.DeadLetter{
 				Message: r.Message, Position: r.Position, Attempts: d.Attempts, Error: d.Error,
-				DiedAt: time.Now(),
+				DiedAt: time.Now(), Replays: r.replays,
 			})
 			s.remove(r.Position)
 			result.DeadLetters++
@@ -421,9 +422,10 @@ func (s *MemStore) ListDeadLetters(
 ) (storage.ListDeadLettersResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return storage.ListDeadLettersResult{
-		DeadLetters: slices.Clone(s.dead[:min(p.Limit, len(s.dead))]),
-	}, nil
+	dead := slices.DeleteFunc(slices.Clone(s.dead), func(d storage.DeadLetter) bool {
+		return p.Type != "" && d.Type != p.Type
+	})
+	return storage.ListDeadLettersResult{DeadLetters: dead[:min(p.Limit, len(dead))]}, nil
 }
 
 // ReplayDeadLetters implements storage.Operator.
@@ -437,7 +439,9 @@ func (s *MemStore) ReplayDeadLetters(
 	for _, d := range dead {
 		s.seq++
 		at := storage.Position{Shard: d.Shard, Seq: s.seq, Event: d.ID}
-		s.insert(&memRow{Item: storage.Item{Message: d.Message, Position: at}})
+		s.insert(&memRow{
+			Item: storage.Item{Message: d.Message, Position: at}, replays: d.Replays + 1,
+		})
 	}
 	s.doorbell.Ring()
 	return storage.ReplayDeadLettersResult{Replayed: len(dead)}, nil

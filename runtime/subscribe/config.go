@@ -24,6 +24,10 @@ type Config struct {
 	// DrainTimeout is how long Run waits for handlers once its context has ended, before it ends
 	// the handlers' contexts, too. Defaults to 30 s.
 	DrainTimeout time.Duration
+	// WaitForSchema has messages handed back to the broker while a migration is missing that the
+	// inbox needs, instead of ending Run with an error that wraps outbox.ErrMigrationMissing: for
+	// deploys that start the consumer beside the migrations.
+	WaitForSchema bool
 	// Logger receives a line for each message that was not handled, and nothing of a payload or a
 	// key. Defaults to slog.Default().
 	Logger *slog.Logger

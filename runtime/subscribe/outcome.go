@@ -33,8 +33,10 @@ func (s *Subscriber) accept(ctx context.Context, l *lanes, d *Delivery) {
 }
 
 // handle has the inbox apply a delivery and answers the broker. It returns after which delay the
-// message comes again, or 0 if it does not.
-func (s *Subscriber) handle(ctx context.Context, l *lanes, d *Delivery) time.Duration {
+// message comes again, or 0 if it does not. It calls stop if the database cannot be used.
+func (s *Subscriber) handle(
+	ctx context.Context, l *lanes, d *Delivery, stop context.CancelCauseFunc,
+) time.Duration {
 	handling, cancel := context.WithTimeout(ctx, s.config.HandleTimeout)
 	defer cancel()
 	outcome, err := s.handler.Handle(handling, d.Message)
@@ -43,6 +45,9 @@ func (s *Subscriber) handle(ctx context.Context, l *lanes, d *Delivery) time.Dur
 	}
 	ctx = context.WithoutCancel(ctx)
 	log := s.config.Logger.With("event", d.Message.TypeName(), "id", d.Message.ID)
+	if s.isFinal(err) {
+		stop(err)
+	}
 	if err != nil {
 		return s.nack(ctx, log, d, err)
 	}
@@ -61,6 +66,12 @@ func (s *Subscriber) handle(ctx context.Context, l *lanes, d *Delivery) time.Dur
 	}
 	logFailure(ctx, log, d.Ack(ctx))
 	return 0
+}
+
+// isFinal reports whether it is pointless to try again.
+func (s *Subscriber) isFinal(err error) bool {
+	return errors.Is(err, outbox.ErrUnusable) &&
+		!(s.config.WaitForSchema && errors.Is(err, outbox.ErrMigrationMissing))
 }
 
 // nack has a delivery that was not handled come again, and returns after which delay.

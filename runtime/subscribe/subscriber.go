@@ -7,6 +7,7 @@ import (
 
 	"github.com/outboxgen/outboxgen/runtime/backoff"
 	"github.com/outboxgen/outboxgen/runtime/inbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
 // Subscriber hands the messages of a Source to an inbox.
@@ -52,14 +53,19 @@ func New(source Source, handler inbox.Handler, config Config) (*Subscriber, erro
 // more, releases what has not begun, finishes and answers what is being handled, and returns nil.
 //
 // It returns an error that wraps ErrConsumerGone if nothing can be fetched any more. What was being
-// handled is not acknowledged then. Run may be called again once it has returned.
+// handled is not acknowledged then. It returns an error that wraps outbox.ErrUnusable, in the same
+// orderly way as when ctx ends, if the inbox says that no retry mends it: the tables are another
+// service's, or not those that this release needs; with WaitForSchema it waits for a migration that
+// is missing. Run may be called again once it has returned.
 func (s *Subscriber) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	answering := context.WithoutCancel(ctx) // also while it drains
 	work, cancelWork := context.WithCancel(answering)
 	defer cancelWork()
 	var l *lanes
 	l = newLanes(s.config.Concurrency, s.source.AckWait(), func(d *Delivery) time.Duration {
-		return s.handle(work, l, d)
+		return s.handle(work, l, d, stop)
 	})
 	defer l.beginHeartbeats(answering)()
 	defer context.AfterFunc(ctx, func() { l.stop(answering) })()
@@ -68,6 +74,9 @@ func (s *Subscriber) Run(ctx context.Context) error {
 	l.stop(answering)
 	defer time.AfterFunc(s.config.DrainTimeout, cancelWork).Stop()
 	l.running.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, outbox.ErrUnusable) {
+		err = errors.Join(err, cause)
+	}
 	return err
 }
 

@@ -131,6 +131,61 @@ func TestRunEndsOnceTheConsumerIsGone(t *testing.T) {
 	}
 }
 
+// TestRunEndsIfTheDatabaseCannotBeUsed has the inbox say that no retry mends it. What was delivered
+// stays with the broker.
+func TestRunEndsIfTheDatabaseCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for _, why := range []error{outbox.ErrUnusable, outbox.ErrMigrationMissing} {
+		b := newBroker(time.Hour)
+		publish(t, b, event("x", "k"), event("x", "other"))
+		subscriber, err := subscribe.New(&source{broker: b}, handlerFunc(
+			func(context.Context, *outbox.Message) (inbox.Outcome, error) {
+				return inbox.OutcomeFailed, fmt.Errorf("claim: %w", why)
+			}), subscribe.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := subscriber.Run(t.Context()); !errors.Is(err, why) {
+			t.Errorf("got %v, want %v", err, why)
+		}
+		if n := b.count(func() int { return len(b.kept) }); n != 2 {
+			t.Errorf("%v: the broker keeps %d messages, want both", why, n)
+		}
+	}
+}
+
+// TestASubscriberCanWaitForAMigration has the tables come while messages are handed back.
+func TestASubscriberCanWaitForAMigration(t *testing.T) {
+	t.Parallel()
+	b := newBroker(time.Hour)
+	publish(t, b, event("x", "k"))
+	var tries atomic.Int64
+	subscriber, err := subscribe.New(&source{broker: b}, handlerFunc(
+		func(context.Context, *outbox.Message) (inbox.Outcome, error) {
+			if tries.Add(1) < 3 {
+				return inbox.OutcomeFailed, fmt.Errorf("claim: %w", outbox.ErrMigrationMissing)
+			}
+			return inbox.OutcomeApplied, nil
+		}), subscribe.Config{
+		WaitForSchema: true, MinRetryDelay: 1, MaxRetryDelay: time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- subscriber.Run(ctx) }()
+	eventually(t, "the message is applied", func() bool {
+		return b.count(func() int { return len(b.kept) }) == 0
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestWhatComesAgainAndAgainIsLoggedOnce counts the lines on types that are ignored, and on
 // versions that are handed back.
 func TestWhatComesAgainAndAgainIsLoggedOnce(t *testing.T) {

@@ -60,18 +60,26 @@ CREATE INDEX "outbox_read" ON "outbox" (shard, seq);
 CREATE INDEX "outbox_retry" ON "outbox" (shard, available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX "outbox_causation" ON "outbox" (causation_id, seq) WHERE causation_id IS NOT NULL;
 
--- Whose tables these are, and how long published events are kept: one row, which every role may read.
+-- Whose tables these are: one row, which every role may read.
 CREATE TABLE "outbox_meta" (
-    singleton          boolean  PRIMARY KEY DEFAULT true CHECK (singleton),
-    service            text     NOT NULL, -- the source of every event
-    retention          interval NOT NULL DEFAULT '0', -- the longest that a relay has asked for within a day
-    retention_asked_at timestamptz,
-    retention_next     interval NOT NULL DEFAULT '0'  -- the longest of the shorter ones that were asked for since
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    service   text    NOT NULL -- the source of every event
 );
 
 INSERT INTO "outbox_meta" (service) VALUES ('bench/shop');
 
 GRANT SELECT ON "outbox_meta" TO PUBLIC;
+
+-- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read it.
+CREATE TABLE "outbox_schema" (
+    feature        text    PRIMARY KEY,
+    version        integer NOT NULL, -- of the newest migration
+    min_compatible integer NOT NULL  -- the oldest version whose code these tables still serve
+);
+
+INSERT INTO "outbox_schema" (feature, version, min_compatible) VALUES ('outbox', 1, 1);
+
+GRANT SELECT ON "outbox_schema" TO PUBLIC;
 
 -- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
 -- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
@@ -87,32 +95,6 @@ CREATE TABLE "outbox_shard" (
     relay uuid,
     fence bigint  NOT NULL DEFAULT 0
 );
-
--- A published event, while the retention lasts. Partitioned by day (UTC), dropped a day at a time.
-CREATE TABLE "outbox_sent" (
-    shard        integer     NOT NULL,
-    seq          bigint      NOT NULL,
-    id           uuid        NOT NULL,
-    type         text        NOT NULL,
-    version      integer     NOT NULL,
-    topic        text        NOT NULL,
-    key          text        NOT NULL,
-    payload      bytea       NOT NULL,
-    content_type text        NOT NULL,
-    headers      jsonb,
-    causation_id uuid,
-    attempts     integer     NOT NULL,
-    created_at   timestamptz NOT NULL,
-    sent_at      timestamptz NOT NULL DEFAULT now()
-) PARTITION BY RANGE (sent_at);
-
-CREATE TABLE "outbox_sent_default" PARTITION OF "outbox_sent" DEFAULT;
-
-CREATE INDEX "outbox_sent_default_sent" ON "outbox_sent_default" (sent_at);
-
--- It has no key. A publication FOR ALL TABLES would let nobody delete from it otherwise.
-ALTER TABLE "outbox_sent" REPLICA IDENTITY FULL;
-ALTER TABLE "outbox_sent_default" REPLICA IDENTITY FULL;
 
 -- A dead letter: an event that the relay gave up on, until an operator replays or discards it.
 CREATE TABLE "outbox_dead" (
@@ -136,14 +118,6 @@ CREATE TABLE "outbox_dead" (
 
 CREATE INDEX "outbox_dead_died" ON "outbox_dead" (died_at, id);
 
--- The consumer has applied the event.
-CREATE TABLE "inbox" (
-    consumer   text        NOT NULL,
-    event_id   uuid        NOT NULL,
-    handled_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (consumer, event_id)
-);
-
 -- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
 CREATE FUNCTION "outbox_text"(payload bytea) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT
@@ -158,150 +132,15 @@ $text$;
 
 GRANT EXECUTE ON FUNCTION "outbox_text"(bytea) TO PUBLIC;
 
--- For people: where every event stands.
+-- For people: where every event stands that is not published.
 CREATE VIEW "outbox_status" AS
 SELECT CASE WHEN available_at IS NULL THEN 'pending' ELSE 'retrying' END AS status,
        id, type, version, topic, key, "outbox_text"(payload) AS payload, attempts, last_error, created_at,
        available_at AS next_at
 FROM "outbox"
 UNION ALL
-SELECT 'sent', id, type, version, topic, key, "outbox_text"(payload), attempts, NULL, created_at, sent_at
-FROM "outbox_sent"
-UNION ALL
 SELECT 'dead', id, type, version, topic, key, "outbox_text"(payload), attempts, last_error, created_at, died_at
 FROM "outbox_dead";
-
--- The relays agree on a retention, old rows are deleted, partitions of "outbox_sent" are made for today and the next two days, and
--- dropped once they are past the retention. A task that fails keeps none of the others from being done, and is reported in problems.
--- Of two calls at once, one does nothing. Little is done at a time: more says that another call would find more to do.
--- Every name in it is of pg_catalog or written in full,
--- and every function and operator has the types of its arguments, so that no schema can put another in its place.
-CREATE FUNCTION "outbox_maintain"(retention interval, OUT more boolean, OUT problems text)
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
-    SET lock_timeout = '2s'
-    SET timezone = 'UTC'
-    SET datestyle = 'ISO'
-AS $maintain$
-DECLARE
-    chunk   CONSTANT integer := 5000; -- rows of one statement, so that it ends within a short statement_timeout
-    prefix  CONSTANT text := 'outbox_sent_';
-    agreed  record;
-    keep    interval; -- NULL, and nothing is removed, if it cannot be read
-    begins  timestamptz;
-    part    text;
-    done    integer;
-    busy    boolean := false; -- the table is in use: what needs it for itself is left to the next call
-BEGIN
-    IF $1 IS NULL OR NOT $1 BETWEEN interval '0' AND interval '100 years' THEN
-        RAISE EXCEPTION 'the retention % is not between 0 and 100 years', COALESCE($1::text, 'NULL')
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Give the time for which published events are kept, such as interval ''72 hours'', or 0 to keep none.';
-    END IF;
-    more := false;
-    problems := '';
-    IF NOT pg_catalog.pg_try_advisory_xact_lock(2287066089789318039) THEN
-        RETURN;
-    END IF;
-
-    -- A longer retention counts at once, a shorter one when nobody has asked for the longer one for a day.
-    BEGIN
-        SELECT m.retention, m.retention_asked_at AS asked_at, m.retention_next AS next INTO STRICT agreed FROM "outbox_meta" m;
-        keep := GREATEST(agreed.retention, $1);
-        IF $1 > agreed.retention OR $1 = agreed.retention AND $1 > interval '0'
-           AND (agreed.asked_at >= pg_catalog.now() - interval '5 minutes') IS NOT TRUE THEN
-            UPDATE "outbox_meta" SET retention = $1, retention_asked_at = pg_catalog.now(),
-                retention_next = CASE WHEN $1 = agreed.retention THEN agreed.next ELSE interval '0' END;
-        ELSIF $1 < agreed.retention AND agreed.asked_at >= pg_catalog.now() - interval '24 hours' THEN
-            IF $1 > agreed.next THEN
-                UPDATE "outbox_meta" SET retention_next = $1;
-            END IF;
-        ELSIF $1 < agreed.retention THEN
-            UPDATE "outbox_meta" SET retention = GREATEST($1, agreed.next), retention_asked_at = pg_catalog.now(),
-                retention_next = interval '0';
-            keep := GREATEST($1, agreed.next);
-        END IF;
-    EXCEPTION WHEN OTHERS THEN
-        problems := problems || 'agree on a retention: ' || SQLERRM || '; ';
-    END;
-
-    -- Old rows that no partition took. Where there are none, no right is needed.
-    BEGIN
-        IF pg_catalog.pg_relation_size('"outbox_sent_default"'::regclass) > 0 THEN
-            IF EXISTS (SELECT FROM "outbox_sent_default" d WHERE d.sent_at < pg_catalog.now() - keep) THEN
-                DELETE FROM "outbox_sent_default" WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM "outbox_sent_default" d
-                    WHERE d.sent_at < pg_catalog.now() - keep ORDER BY d.sent_at LIMIT chunk));
-                GET DIAGNOSTICS done = ROW_COUNT;
-                more := done >= chunk;
-            END IF;
-        END IF;
-    EXCEPTION WHEN OTHERS THEN
-        problems := problems || 'delete old rows of the default partition: ' || SQLERRM || '; ';
-    END;
-
-    FOR begins IN SELECT (current_date + n)::timestamptz FROM pg_catalog.generate_series(0, 2) AS n WHERE keep > interval '0' LOOP
-        EXIT WHEN busy;
-        BEGIN
-            CONTINUE WHEN EXISTS (
-                SELECT FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid,
-                       LATERAL (SELECT pg_catalog.pg_get_expr(c.relpartbound, c.oid) AS bounds) AS b
-                WHERE i.inhparent = '"outbox_sent"'::regclass AND b.bounds <> 'DEFAULT'
-                  AND COALESCE(pg_catalog."substring"(b.bounds, 'FROM [(]''([^'']+)''')::timestamptz, '-infinity') < begins + interval '24 hours'
-                  AND COALESCE(pg_catalog."substring"(b.bounds, 'TO [(]''([^'']+)''')::timestamptz, 'infinity') > begins);
-            -- Rows of that day which the default partition holds already stay there.
-            CONTINUE WHEN EXISTS (
-                SELECT FROM "outbox_sent_default" d WHERE d.sent_at >= begins AND d.sent_at < begins + interval '24 hours');
-            part := prefix || pg_catalog.to_char(begins, 'YYYYMMDD'::text);
-            IF pg_catalog.to_regclass('' || pg_catalog.quote_ident(part)) IS NOT NULL THEN
-                part := part || '_2'; -- the name is taken by a table that is no partition
-            END IF;
-            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with them.
-            LOCK TABLE "outbox_sent" IN ACCESS EXCLUSIVE MODE;
-            EXECUTE pg_catalog.format('CREATE TABLE %s%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)', VARIADIC ARRAY[
-                '', part, '"outbox_sent"', begins::text, (begins + interval '24 hours')::text]);
-            EXECUTE pg_catalog.format('ALTER TABLE %s%I REPLICA IDENTITY FULL', VARIADIC ARRAY['', part]);
-        EXCEPTION WHEN OTHERS THEN
-            busy := SQLSTATE = '55P03';
-            problems := problems || 'make a partition for ' || begins::date::text || ': ' || SQLERRM || '; ';
-        END;
-    END LOOP;
-
-    done := 0;
-    FOR part IN
-        SELECT c.relname::text FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = '"outbox_sent"'::regclass AND NOT i.inhdetachpending
-          AND pg_catalog.starts_with(c.relname::text, prefix)
-          AND pg_catalog.substr(c.relname::text, pg_catalog.length(prefix) + 1) ~ '^[0-9]{8}(_2)?$'
-          AND pg_catalog."substring"(pg_catalog.pg_get_expr(c.relpartbound, c.oid), 'TO [(]''([^'']+)''')::timestamptz <= pg_catalog.now() - keep
-        ORDER BY 1
-    LOOP
-        EXIT WHEN busy;
-        IF done = 10 THEN
-            more := true;
-            EXIT;
-        END IF;
-        BEGIN
-            LOCK TABLE "outbox_sent" IN ACCESS EXCLUSIVE MODE;
-            EXECUTE pg_catalog.format('DROP TABLE %s%I', VARIADIC ARRAY['', part]);
-            done := done + 1;
-        EXCEPTION WHEN OTHERS THEN
-            busy := SQLSTATE = '55P03';
-            problems := problems || 'drop ' || part || ': ' || SQLERRM || '; ';
-        END;
-    END LOOP;
-    problems := pg_catalog.rtrim(problems, '; ');
-END
-$maintain$;
-
--- Whoever may call it decides what is deleted: that is the relay's role, by a GRANT, and nobody else.
-REVOKE ALL ON FUNCTION "outbox_maintain"(interval) FROM PUBLIC;
-
--- The function finds the tables in the schema that they are in now, whatever the path of its caller is.
-DO $path$
-BEGIN
-    EXECUTE pg_catalog.format('ALTER FUNCTION %1$I.%2$I(interval) SET search_path = %1$I, pg_temp',
-        VARIADIC ARRAY[current_schema()::text, 'outbox_maintain']);
-END
-$path$;
 
 -- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
 DO $lz4$
@@ -312,3 +151,22 @@ EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
     NULL;
 END
 $lz4$;
+
+-- How often an operator has replayed the event. NULL: never.
+ALTER TABLE "outbox" ADD COLUMN replays integer;
+ALTER TABLE "outbox_dead" ADD COLUMN replays integer;
+
+-- For operators: the dead letters of one type.
+CREATE INDEX "outbox_dead_type" ON "outbox_dead" (type, died_at, id);
+
+UPDATE "outbox_schema" SET version = 2 WHERE feature = 'outbox';
+
+-- The consumer has applied the event.
+CREATE TABLE "inbox" (
+    consumer   text        NOT NULL,
+    event_id   uuid        NOT NULL,
+    handled_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (consumer, event_id)
+);
+
+INSERT INTO "outbox_schema" (feature, version, min_compatible) VALUES ('inbox', 1, 1);

@@ -28,6 +28,8 @@ type DeadLetter struct {
 	Attempts int32
 	Error    string
 	DiedAt   time.Time
+	// Replays is how often the event was replayed before it died this time.
+	Replays int32
 }
 
 // Format writes the same for every verb: which event it is, and why it died.
@@ -44,7 +46,8 @@ func (d DeadLetter) LogValue() slog.Value {
 
 // ListDeadLettersParams are those of Operator.ListDeadLetters.
 type ListDeadLettersParams struct {
-	Limit int // at least 1
+	Limit int    // at least 1
+	Type  string // only events of this name, in any version, such as order.placed; "" for all
 }
 
 // ListDeadLettersResult is that of Operator.ListDeadLetters.

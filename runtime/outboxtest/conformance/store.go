@@ -210,6 +210,7 @@ var storeTests = map[string]func(*testing.T, *world){
 	"a settle that fails changes nothing":                        testSettleNothing,
 	"a retry waits until it is due":                              testRetry,
 	"dead letters are kept, replayed and discarded":              testDeadLetters,
+	"replays are counted, and dead letters found by type":        testReplaysAreCounted,
 }
 
 func testAtomic(_ *testing.T, w *world) {
@@ -551,4 +552,38 @@ func testDeadLetters(t *testing.T, w *world) {
 	w.equal("ids in their old order, without attempts",
 		fmt.Sprint(again[0].ID, again[1].ID, again[0].Attempts), fmt.Sprint(ids[1], ids[2], 0))
 	w.equal("dead letters left", len(w.deadLetters(10)), 0)
+}
+
+// testReplaysAreCounted has an event die again and again beside others, which an operator does not
+// ask for.
+func testReplaysAreCounted(t *testing.T, w *world) {
+	id := w.enqueue(outboxtest.Event{Entity: "a", N: 1})[0]
+	w.enqueue(outboxtest.Event{Entity: "b", N: 1}, outboxtest.Event{Entity: "b", N: 2})
+	relay, owned := w.join(time.Minute)
+	name := w.all()[0].Type
+	for replays := range 3 {
+		p := storage.SettleParams{Relay: relay, Owned: owned}
+		for _, i := range w.all() {
+			p.DeadLetters = append(p.DeadLetters,
+				storage.DeadLetterMove{Position: i.Position, Attempts: 5, Error: "why"})
+		}
+		w.settle(p)
+		list := func(typeName string) []storage.DeadLetter {
+			found, err := w.Store.ListDeadLetters(t.Context(),
+				storage.ListDeadLettersParams{Limit: 10, Type: typeName})
+			w.must(err)
+			return found.DeadLetters
+		}
+		w.equal("dead letters", len(list("")), 3)
+		w.equal("of another type", len(list("other.happened")), 0)
+		for _, letter := range list(name) {
+			want := 0
+			if letter.ID == id {
+				want = replays
+			}
+			w.equal("replays", int(letter.Replays), want)
+		}
+		w.equal("of the type", len(list(name)), 3)
+		w.equal("replayed", w.replay(id), 1)
+	}
 }

@@ -32,6 +32,7 @@ type Outbox struct {
 	AvailableAt pgtype.Timestamptz
 	LastError   pgtype.Text
 	CreatedAt   time.Time
+	Replays     pgtype.Int4
 }
 
 type OutboxDead struct {
@@ -50,6 +51,7 @@ type OutboxDead struct {
 	LastError   string
 	CreatedAt   time.Time
 	DiedAt      time.Time
+	Replays     pgtype.Int4
 }
 
 type OutboxMetum struct {
@@ -64,6 +66,12 @@ type OutboxRelay struct {
 	Relay     pgtype.UUID
 	ExpiresAt time.Time
 	Expired   bool
+}
+
+type OutboxSchema struct {
+	Feature       string
+	Version       int32
+	MinCompatible int32
 }
 
 type OutboxSent struct {

@@ -60,18 +60,26 @@ CREATE INDEX "outbox_read" ON "outbox" (shard, seq);
 CREATE INDEX "outbox_retry" ON "outbox" (shard, available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX "outbox_causation" ON "outbox" (causation_id, seq) WHERE causation_id IS NOT NULL;
 
--- Whose tables these are, and how long published events are kept: one row, which every role may read.
+-- Whose tables these are: one row, which every role may read.
 CREATE TABLE "outbox_meta" (
-    singleton          boolean  PRIMARY KEY DEFAULT true CHECK (singleton),
-    service            text     NOT NULL, -- the source of every event
-    retention          interval NOT NULL DEFAULT '0', -- the longest that a relay has asked for within a day
-    retention_asked_at timestamptz,
-    retention_next     interval NOT NULL DEFAULT '0'  -- the longest of the shorter ones that were asked for since
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    service   text    NOT NULL -- the source of every event
 );
 
 INSERT INTO "outbox_meta" (service) VALUES ('bench/shop');
 
 GRANT SELECT ON "outbox_meta" TO PUBLIC;
+
+-- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read it.
+CREATE TABLE "outbox_schema" (
+    feature        text    PRIMARY KEY,
+    version        integer NOT NULL, -- of the newest migration
+    min_compatible integer NOT NULL  -- the oldest version whose code these tables still serve
+);
+
+INSERT INTO "outbox_schema" (feature, version, min_compatible) VALUES ('outbox', 1, 1);
+
+GRANT SELECT ON "outbox_schema" TO PUBLIC;
 
 -- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
 -- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
@@ -87,6 +95,86 @@ CREATE TABLE "outbox_shard" (
     relay uuid,
     fence bigint  NOT NULL DEFAULT 0
 );
+
+-- A dead letter: an event that the relay gave up on, until an operator replays or discards it.
+CREATE TABLE "outbox_dead" (
+    id           uuid        NOT NULL,
+    shard        integer     NOT NULL,
+    seq          bigint      NOT NULL,
+    type         text        NOT NULL,
+    version      integer     NOT NULL,
+    topic        text        NOT NULL,
+    key          text        NOT NULL,
+    payload      bytea       NOT NULL,
+    content_type text        NOT NULL,
+    headers      jsonb,
+    causation_id uuid,
+    attempts     integer     NOT NULL,
+    last_error   text        NOT NULL,
+    created_at   timestamptz NOT NULL,
+    died_at      timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (id, type, version) -- versions of one fact share an id
+);
+
+CREATE INDEX "outbox_dead_died" ON "outbox_dead" (died_at, id);
+
+-- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
+CREATE FUNCTION "outbox_text"(payload bytea) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $text$
+BEGIN
+    RETURN pg_catalog.convert_from(payload, 'UTF8');
+EXCEPTION WHEN data_exception THEN
+    RETURN pg_catalog.encode(payload, 'escape');
+END
+$text$;
+
+GRANT EXECUTE ON FUNCTION "outbox_text"(bytea) TO PUBLIC;
+
+-- For people: where every event stands that is not published.
+CREATE VIEW "outbox_status" AS
+SELECT CASE WHEN available_at IS NULL THEN 'pending' ELSE 'retrying' END AS status,
+       id, type, version, topic, key, "outbox_text"(payload) AS payload, attempts, last_error, created_at,
+       available_at AS next_at
+FROM "outbox"
+UNION ALL
+SELECT 'dead', id, type, version, topic, key, "outbox_text"(payload), attempts, last_error, created_at, died_at
+FROM "outbox_dead";
+
+-- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
+DO $lz4$
+BEGIN
+    ALTER TABLE "outbox" ALTER COLUMN payload SET STORAGE MAIN;
+    ALTER TABLE "outbox" ALTER COLUMN payload SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
+    NULL;
+END
+$lz4$;
+
+-- How often an operator has replayed the event. NULL: never.
+ALTER TABLE "outbox" ADD COLUMN replays integer;
+ALTER TABLE "outbox_dead" ADD COLUMN replays integer;
+
+-- For operators: the dead letters of one type.
+CREATE INDEX "outbox_dead_type" ON "outbox_dead" (type, died_at, id);
+
+UPDATE "outbox_schema" SET version = 2 WHERE feature = 'outbox';
+
+-- The consumer has applied the event.
+CREATE TABLE "inbox" (
+    consumer   text        NOT NULL,
+    event_id   uuid        NOT NULL,
+    handled_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (consumer, event_id)
+);
+
+INSERT INTO "outbox_schema" (feature, version, min_compatible) VALUES ('inbox', 1, 1);
+
+-- How long published events are kept, as the relays agree on it: columns of the one row of "outbox_meta".
+ALTER TABLE "outbox_meta" ADD COLUMN retention interval NOT NULL DEFAULT '0'; -- the longest that a relay has asked for within a day
+ALTER TABLE "outbox_meta" ADD COLUMN retention_asked_at timestamptz;
+ALTER TABLE "outbox_meta" ADD COLUMN retention_next interval NOT NULL DEFAULT '0'; -- the longest of the shorter ones that were asked for since
 
 -- A published event, while the retention lasts. Partitioned by day (UTC), dropped a day at a time.
 CREATE TABLE "outbox_sent" (
@@ -114,52 +202,8 @@ CREATE INDEX "outbox_sent_default_sent" ON "outbox_sent_default" (sent_at);
 ALTER TABLE "outbox_sent" REPLICA IDENTITY FULL;
 ALTER TABLE "outbox_sent_default" REPLICA IDENTITY FULL;
 
--- A dead letter: an event that the relay gave up on, until an operator replays or discards it.
-CREATE TABLE "outbox_dead" (
-    id           uuid        NOT NULL,
-    shard        integer     NOT NULL,
-    seq          bigint      NOT NULL,
-    type         text        NOT NULL,
-    version      integer     NOT NULL,
-    topic        text        NOT NULL,
-    key          text        NOT NULL,
-    payload      bytea       NOT NULL,
-    content_type text        NOT NULL,
-    headers      jsonb,
-    causation_id uuid,
-    attempts     integer     NOT NULL,
-    last_error   text        NOT NULL,
-    created_at   timestamptz NOT NULL,
-    died_at      timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (id, type, version) -- versions of one fact share an id
-);
-
-CREATE INDEX "outbox_dead_died" ON "outbox_dead" (died_at, id);
-
--- The consumer has applied the event.
-CREATE TABLE "inbox" (
-    consumer   text        NOT NULL,
-    event_id   uuid        NOT NULL,
-    handled_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (consumer, event_id)
-);
-
--- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
-CREATE FUNCTION "outbox_text"(payload bytea) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path = pg_catalog, pg_temp
-AS $text$
-BEGIN
-    RETURN pg_catalog.convert_from(payload, 'UTF8');
-EXCEPTION WHEN data_exception THEN
-    RETURN pg_catalog.encode(payload, 'escape');
-END
-$text$;
-
-GRANT EXECUTE ON FUNCTION "outbox_text"(bytea) TO PUBLIC;
-
 -- For people: where every event stands.
-CREATE VIEW "outbox_status" AS
+CREATE OR REPLACE VIEW "outbox_status" AS
 SELECT CASE WHEN available_at IS NULL THEN 'pending' ELSE 'retrying' END AS status,
        id, type, version, topic, key, "outbox_text"(payload) AS payload, attempts, last_error, created_at,
        available_at AS next_at
@@ -303,12 +347,5 @@ BEGIN
 END
 $path$;
 
--- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
-DO $lz4$
-BEGIN
-    ALTER TABLE "outbox" ALTER COLUMN payload SET STORAGE MAIN;
-    ALTER TABLE "outbox" ALTER COLUMN payload SET COMPRESSION lz4;
-EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
-    NULL;
-END
-$lz4$;
+
+INSERT INTO "outbox_schema" (feature, version, min_compatible) VALUES ('retention', 1, 1);

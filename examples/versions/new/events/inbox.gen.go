@@ -87,7 +87,7 @@ func (s *Store) Claim(ctx context.Context, tx pgx.Tx, p inbox.ClaimParams) (inbo
 func claimEvent(ctx context.Context, db *outboxdb.Queries, p inbox.ClaimParams) (inbox.Claim, error) {
 	n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{Consumer: p.Consumer, EventID: pgUUID(p.Event), Service: Service})
 	if err != nil {
-		return 0, err
+		return 0, unmigrated(err)
 	}
 	if n == 1 {
 		return inbox.ClaimFresh, nil
@@ -98,6 +98,9 @@ func claimEvent(ctx context.Context, db *outboxdb.Queries, p inbox.ClaimParams) 
 		return 0, err
 	case c.Service != Service:
 		return 0, otherService(c.Service)
+	case !c.Current:
+		// If the check finds nothing, the migration was applied just now.
+		return inbox.ClaimInFlight, checkSchema(ctx, db)
 	case !c.Locked:
 		return inbox.ClaimInFlight, nil
 	case c.Fresh:

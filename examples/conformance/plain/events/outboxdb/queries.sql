@@ -13,8 +13,12 @@ VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type,
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
 VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type, @headers, @causation_id);
 
+-- name: SchemaVersions :many
+-- Membership: how far the migrations have come,
+SELECT v.feature, v.version, v.min_compatible FROM "outbox_schema" v ORDER BY v.feature;
+
 -- name: InspectDatabase :one
--- Membership: whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+-- whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
 SELECT COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
        current_setting('server_version_num')::integer AS version,
        current_setting('server_encoding')::text AS server_encoding, current_setting('client_encoding')::text AS client_encoding,
@@ -205,22 +209,6 @@ DELETE FROM "outbox" o
 WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
       AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[]));
 
--- name: MoveEventsToSent :execrows
-WITH owned AS MATERIALIZED (
-    SELECT s.shard FROM "outbox_shard" s
-    WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
-      AND (s.shard, s.fence) IN (SELECT unnest(@owned_shards::integer[]), unnest(@owned_fences::bigint[]))
-    FOR SHARE
-), sent AS (
-    DELETE FROM "outbox" o
-    WHERE o.seq = ANY (@seqs::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
-      AND (@ids::uuid[] IS NULL OR o.id = ANY (@ids::uuid[]))
-    RETURNING o.*
-)
-INSERT INTO "outbox_sent"
-    (shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at)
-SELECT shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at FROM sent;
-
 -- name: MoveEventsToDead :execrows
 WITH owned AS MATERIALIZED (
     SELECT s.shard FROM "outbox_shard" s
@@ -236,23 +224,32 @@ WITH owned AS MATERIALIZED (
     RETURNING o.*
 )
 INSERT INTO "outbox_dead"
-    (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at)
+    (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at, replays)
 SELECT DISTINCT ON (d.id, d.type, d.version) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
-       d.causation_id, r.attempts, r.error, d.created_at
+       d.causation_id, r.attempts, r.error, d.created_at, d.replays
 FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq -- a producer that ran twice has enqueued an id twice
-ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at;
+ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at,
+    replays = excluded.replays;
 
 -- name: ListDead :many
 -- Dead letters: for operators.
 SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
-       d.attempts, d.created_at, d.last_error, d.died_at
-FROM "outbox_dead" d ORDER BY d.died_at, d.id LIMIT @count::integer;
+       d.attempts, d.created_at, d.last_error, d.died_at, COALESCE(d.replays, 0)::integer AS replays
+FROM "outbox_dead" d
+ORDER BY d.died_at, d.id LIMIT @count::integer;
+
+-- name: ListDeadOfType :many
+SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
+       d.attempts, d.created_at, d.last_error, d.died_at, COALESCE(d.replays, 0)::integer AS replays
+FROM "outbox_dead" d
+WHERE d.type = @type::text ORDER BY d.died_at, d.id LIMIT @count::integer;
 
 -- name: ReplayDead :many
 -- These two return rows so that they are planned as reads are: by the key, however many dead letters the server believes there are.
 WITH replayed AS (DELETE FROM "outbox_dead" d WHERE d.id = ANY ((@ids::text[])::uuid[]) RETURNING d.*)
-INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at)
-SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at FROM replayed ORDER BY seq
+INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at, replays)
+SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at, COALESCE(replays, 0) + 1
+FROM replayed ORDER BY seq
 RETURNING id;
 
 -- name: DiscardDead :many
@@ -266,19 +263,17 @@ FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
      (SELECT count(*) AS events
       FROM (SELECT 1 FROM "outbox_dead" l ORDER BY l.died_at, l.id LIMIT @most::integer) AS g) AS d;
 
--- name: Maintain :one
--- Housekeeping and the doorbell.
-SELECT m.more::boolean AS more, m.problems::text AS problems
-FROM "outbox_maintain"((@retention_us::bigint) * interval '1 microsecond') AS m;
-
 -- name: RingDoorbell :exec
+-- The doorbell.
 SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);
 
 -- name: ClaimFresh :execrows
 -- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
 INSERT INTO "inbox" (consumer, event_id)
 SELECT @consumer::text, @event_id::uuid
-WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
   AND pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212))
 ON CONFLICT DO NOTHING;
 
@@ -288,12 +283,17 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212)) AS locked
 ), claimed AS (
     INSERT INTO "inbox" (consumer, event_id) SELECT @consumer::text, @event_id::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
-       COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service
+       COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
+       ((SELECT count(*) FROM "outbox_schema" v
+        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
 FROM lock;
 
 -- name: IsHandled :one

@@ -32,6 +32,7 @@ type MessagingAppOutbox struct {
 	AvailableAt pgtype.Timestamptz
 	LastError   pgtype.Text
 	CreatedAt   time.Time
+	Replays     pgtype.Int4
 }
 
 type MessagingAppOutboxDead struct {
@@ -50,6 +51,7 @@ type MessagingAppOutboxDead struct {
 	LastError   string
 	CreatedAt   time.Time
 	DiedAt      time.Time
+	Replays     pgtype.Int4
 }
 
 type MessagingAppOutboxMetum struct {
@@ -64,6 +66,12 @@ type MessagingAppOutboxRelay struct {
 	Relay     pgtype.UUID
 	ExpiresAt time.Time
 	Expired   bool
+}
+
+type MessagingAppOutboxSchema struct {
+	Feature       string
+	Version       int32
+	MinCompatible int32
 }
 
 type MessagingAppOutboxSent struct {

@@ -36,12 +36,17 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended(($1::uuid)::text || ($2::text), 686002462603547239)) AS locked
 ), claimed AS (
     INSERT INTO "messaging"."app_inbox" (consumer, event_id) SELECT $2::text, $1::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text)
+    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
+        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
-       COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service
+       COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service,
+       ((SELECT count(*) FROM "messaging"."app_outbox_schema" v
+        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
 FROM lock
 `
 
@@ -55,20 +60,28 @@ type ClaimEventRow struct {
 	Locked  bool
 	Fresh   bool
 	Service string
+	Current bool
 }
 
 // A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
 func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
 	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer, arg.Service)
 	var i ClaimEventRow
-	err := row.Scan(&i.Locked, &i.Fresh, &i.Service)
+	err := row.Scan(
+		&i.Locked,
+		&i.Fresh,
+		&i.Service,
+		&i.Current,
+	)
 	return &i, err
 }
 
 const ClaimFresh = `-- name: ClaimFresh :execrows
 INSERT INTO "messaging"."app_inbox" (consumer, event_id)
 SELECT $1::text, $2::uuid
-WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text)
+WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
+        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
   AND pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 686002462603547239))
 ON CONFLICT DO NOTHING
 `
@@ -320,7 +333,7 @@ type InspectDatabaseRow struct {
 	Hidden         string
 }
 
-// Membership: whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+// whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
 func (q *Queries) InspectDatabase(ctx context.Context) (*InspectDatabaseRow, error) {
 	row := q.db.QueryRow(ctx, InspectDatabase)
 	var i InspectDatabaseRow
@@ -367,8 +380,9 @@ func (q *Queries) LeaveRelay(ctx context.Context, relay pgtype.UUID) error {
 
 const ListDead = `-- name: ListDead :many
 SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
-       d.attempts, d.created_at, d.last_error, d.died_at
-FROM "messaging"."app_outbox_dead" d ORDER BY d.died_at, d.id LIMIT $1::integer
+       d.attempts, d.created_at, d.last_error, d.died_at, COALESCE(d.replays, 0)::integer AS replays
+FROM "messaging"."app_outbox_dead" d
+ORDER BY d.died_at, d.id LIMIT $1::integer
 `
 
 type ListDeadRow struct {
@@ -387,6 +401,7 @@ type ListDeadRow struct {
 	CreatedAt   time.Time
 	LastError   string
 	DiedAt      time.Time
+	Replays     int32
 }
 
 // Dead letters: for operators.
@@ -415,6 +430,75 @@ func (q *Queries) ListDead(ctx context.Context, count int32) ([]*ListDeadRow, er
 			&i.CreatedAt,
 			&i.LastError,
 			&i.DiedAt,
+			&i.Replays,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ListDeadOfType = `-- name: ListDeadOfType :many
+SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
+       d.attempts, d.created_at, d.last_error, d.died_at, COALESCE(d.replays, 0)::integer AS replays
+FROM "messaging"."app_outbox_dead" d
+WHERE d.type = $1::text ORDER BY d.died_at, d.id LIMIT $2::integer
+`
+
+type ListDeadOfTypeParams struct {
+	Type  string
+	Count int32
+}
+
+type ListDeadOfTypeRow struct {
+	Shard       int32
+	Seq         int64
+	ID          pgtype.UUID
+	Type        string
+	Version     int32
+	Topic       string
+	Key         string
+	Payload     []byte
+	ContentType string
+	Headers     []byte
+	CausationID pgtype.UUID
+	Attempts    int32
+	CreatedAt   time.Time
+	LastError   string
+	DiedAt      time.Time
+	Replays     int32
+}
+
+func (q *Queries) ListDeadOfType(ctx context.Context, arg ListDeadOfTypeParams) ([]*ListDeadOfTypeRow, error) {
+	rows, err := q.db.Query(ctx, ListDeadOfType, arg.Type, arg.Count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []*ListDeadOfTypeRow
+	for rows.Next() {
+		var i ListDeadOfTypeRow
+		if err := rows.Scan(
+			&i.Shard,
+			&i.Seq,
+			&i.ID,
+			&i.Type,
+			&i.Version,
+			&i.Topic,
+			&i.Key,
+			&i.Payload,
+			&i.ContentType,
+			&i.Headers,
+			&i.CausationID,
+			&i.Attempts,
+			&i.CreatedAt,
+			&i.LastError,
+			&i.DiedAt,
+			&i.Replays,
 		); err != nil {
 			return nil, err
 		}
@@ -436,7 +520,7 @@ type MaintainRow struct {
 	Problems string
 }
 
-// Housekeeping and the doorbell.
+// Housekeeping.
 func (q *Queries) Maintain(ctx context.Context, retentionUs int64) (*MaintainRow, error) {
 	row := q.db.QueryRow(ctx, Maintain, retentionUs)
 	var i MaintainRow
@@ -478,14 +562,15 @@ WITH owned AS MATERIALIZED (
     DELETE FROM "messaging"."app_outbox" o
     WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
       AND ($7::uuid[] IS NULL OR o.id = ANY ($7::uuid[]))
-    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, o.available_at, o.last_error, o.created_at
+    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, o.available_at, o.last_error, o.created_at, o.replays
 )
 INSERT INTO "messaging"."app_outbox_dead"
-    (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at)
+    (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at, replays)
 SELECT DISTINCT ON (d.id, d.type, d.version) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
-       d.causation_id, r.attempts, r.error, d.created_at
+       d.causation_id, r.attempts, r.error, d.created_at, d.replays
 FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq -- a producer that ran twice has enqueued an id twice
-ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at
+ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at,
+    replays = excluded.replays
 `
 
 type MoveEventsToDeadParams struct {
@@ -524,7 +609,7 @@ WITH owned AS MATERIALIZED (
     DELETE FROM "messaging"."app_outbox" o
     WHERE o.seq = ANY ($4::bigint[]) AND (o.shard IN (SELECT owned.shard FROM owned)) IS TRUE
       AND ($5::uuid[] IS NULL OR o.id = ANY ($5::uuid[]))
-    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, o.available_at, o.last_error, o.created_at
+    RETURNING o.xid, o.seq, o.shard, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, o.available_at, o.last_error, o.created_at, o.replays
 )
 INSERT INTO "messaging"."app_outbox_sent"
     (shard, seq, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, created_at)
@@ -594,7 +679,7 @@ SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.con
        o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::bigint[]) AS after, unnest($3::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "messaging"."app_outbox" p
+    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at, replays FROM "messaging"."app_outbox" p
     WHERE p.shard = s.shard AND p.available_at <= now() AND p.seq <= s.after AND p.seq NOT IN (SELECT unnest($4::bigint[]))
     ORDER BY p.available_at LIMIT s.lim
 ) AS o
@@ -672,7 +757,7 @@ SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.con
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::text[]) AS key, unnest($3::bigint[]) AS first,
              unnest($4::bigint[]) AS last, unnest($5::integer[]) AS lim) AS k
 CROSS JOIN LATERAL (
-    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "messaging"."app_outbox" p
+    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at, replays FROM "messaging"."app_outbox" p
     WHERE (p.shard, p.seq) >= (k.shard, k.first) AND (p.shard, p.seq) <= (k.shard, k.last) AND p.key = k.key
     ORDER BY p.shard, p.seq LIMIT k.lim
 ) AS o
@@ -751,9 +836,9 @@ SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.con
        o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest($1::integer[]) AS shard, unnest($2::bigint[]) AS after, unnest($3::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT e.xid, e.seq, e.shard, e.id, e.type, e.version, e.topic, e.key, e.payload, e.content_type, e.headers, e.causation_id, e.attempts, e.interrupted, e.available_at, e.last_error, e.created_at, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
+    SELECT e.xid, e.seq, e.shard, e.id, e.type, e.version, e.topic, e.key, e.payload, e.content_type, e.headers, e.causation_id, e.attempts, e.interrupted, e.available_at, e.last_error, e.created_at, e.replays, sum(octet_length(e.payload)) OVER (ORDER BY e.shard, e.seq ROWS UNBOUNDED PRECEDING)
                 - octet_length(e.payload) AS bytes_before
-    FROM (SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "messaging"."app_outbox" p
+    FROM (SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at, replays FROM "messaging"."app_outbox" p
           WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND p.seq NOT IN (SELECT unnest($4::bigint[]))
           ORDER BY p.shard, p.seq LIMIT s.lim) AS e
 ) AS o
@@ -835,7 +920,7 @@ SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key,
        o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest($2::integer[]) AS shard, unnest($3::bigint[]) AS after, unnest($4::integer[]) AS lim) AS s
 CROSS JOIN LATERAL (
-    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at FROM "messaging"."app_outbox" p
+    SELECT xid, seq, shard, id, type, version, topic, key, payload, content_type, headers, causation_id, attempts, interrupted, available_at, last_error, created_at, replays FROM "messaging"."app_outbox" p
     WHERE (p.shard, p.seq) > (s.shard, s.after) AND p.shard <= s.shard AND p.seq NOT IN (SELECT unnest($5::bigint[]))
     ORDER BY p.shard, p.seq LIMIT s.lim
 ) AS o
@@ -967,9 +1052,10 @@ func (q *Queries) RenewRelay(ctx context.Context, arg RenewRelayParams) (int64, 
 }
 
 const ReplayDead = `-- name: ReplayDead :many
-WITH replayed AS (DELETE FROM "messaging"."app_outbox_dead" d WHERE d.id = ANY (($1::text[])::uuid[]) RETURNING d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id, d.attempts, d.last_error, d.created_at, d.died_at)
-INSERT INTO "messaging"."app_outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at)
-SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at FROM replayed ORDER BY seq
+WITH replayed AS (DELETE FROM "messaging"."app_outbox_dead" d WHERE d.id = ANY (($1::text[])::uuid[]) RETURNING d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id, d.attempts, d.last_error, d.created_at, d.died_at, d.replays)
+INSERT INTO "messaging"."app_outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at, replays)
+SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at, COALESCE(replays, 0) + 1
+FROM replayed ORDER BY seq
 RETURNING id
 `
 
@@ -1054,9 +1140,35 @@ type RingDoorbellParams struct {
 	Message string
 }
 
+// The doorbell.
 func (q *Queries) RingDoorbell(ctx context.Context, arg RingDoorbellParams) error {
 	_, err := q.db.Exec(ctx, RingDoorbell, arg.Channel, arg.Message)
 	return err
+}
+
+const SchemaVersions = `-- name: SchemaVersions :many
+SELECT v.feature, v.version, v.min_compatible FROM "messaging"."app_outbox_schema" v ORDER BY v.feature
+`
+
+// Membership: how far the migrations have come,
+func (q *Queries) SchemaVersions(ctx context.Context) ([]*MessagingAppOutboxSchema, error) {
+	rows, err := q.db.Query(ctx, SchemaVersions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []*MessagingAppOutboxSchema
+	for rows.Next() {
+		var i MessagingAppOutboxSchema
+		if err := rows.Scan(&i.Feature, &i.Version, &i.MinCompatible); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const TakeShards = `-- name: TakeShards :many

@@ -62,18 +62,26 @@ CREATE INDEX "app_outbox_read" ON "messaging"."app_outbox" (shard, seq);
 CREATE INDEX "app_outbox_retry" ON "messaging"."app_outbox" (shard, available_at) WHERE available_at IS NOT NULL;
 CREATE INDEX "app_outbox_causation" ON "messaging"."app_outbox" (causation_id, seq) WHERE causation_id IS NOT NULL;
 
--- Whose tables these are, and how long published events are kept: one row, which every role may read.
+-- Whose tables these are: one row, which every role may read.
 CREATE TABLE "messaging"."app_outbox_meta" (
-    singleton          boolean  PRIMARY KEY DEFAULT true CHECK (singleton),
-    service            text     NOT NULL, -- the source of every event
-    retention          interval NOT NULL DEFAULT '0', -- the longest that a relay has asked for within a day
-    retention_asked_at timestamptz,
-    retention_next     interval NOT NULL DEFAULT '0'  -- the longest of the shorter ones that were asked for since
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    service   text    NOT NULL -- the source of every event
 );
 
 INSERT INTO "messaging"."app_outbox_meta" (service) VALUES ('outboxgen/conformance');
 
 GRANT SELECT ON "messaging"."app_outbox_meta" TO PUBLIC;
+
+-- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read it.
+CREATE TABLE "messaging"."app_outbox_schema" (
+    feature        text    PRIMARY KEY,
+    version        integer NOT NULL, -- of the newest migration
+    min_compatible integer NOT NULL  -- the oldest version whose code these tables still serve
+);
+
+INSERT INTO "messaging"."app_outbox_schema" (feature, version, min_compatible) VALUES ('outbox', 1, 1);
+
+GRANT SELECT ON "messaging"."app_outbox_schema" TO PUBLIC;
 
 -- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
 -- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
@@ -89,6 +97,86 @@ CREATE TABLE "messaging"."app_outbox_shard" (
     relay uuid,
     fence bigint  NOT NULL DEFAULT 0
 );
+
+-- A dead letter: an event that the relay gave up on, until an operator replays or discards it.
+CREATE TABLE "messaging"."app_outbox_dead" (
+    id           uuid        NOT NULL,
+    shard        integer     NOT NULL,
+    seq          bigint      NOT NULL,
+    type         text        NOT NULL,
+    version      integer     NOT NULL,
+    topic        text        NOT NULL,
+    key          text        NOT NULL,
+    payload      bytea       NOT NULL,
+    content_type text        NOT NULL,
+    headers      jsonb,
+    causation_id uuid,
+    attempts     integer     NOT NULL,
+    last_error   text        NOT NULL,
+    created_at   timestamptz NOT NULL,
+    died_at      timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (id, type, version) -- versions of one fact share an id
+);
+
+CREATE INDEX "app_outbox_dead_died" ON "messaging"."app_outbox_dead" (died_at, id);
+
+-- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
+CREATE FUNCTION "messaging"."app_outbox_text"(payload bytea) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $text$
+BEGIN
+    RETURN pg_catalog.convert_from(payload, 'UTF8');
+EXCEPTION WHEN data_exception THEN
+    RETURN pg_catalog.encode(payload, 'escape');
+END
+$text$;
+
+GRANT EXECUTE ON FUNCTION "messaging"."app_outbox_text"(bytea) TO PUBLIC;
+
+-- For people: where every event stands that is not published.
+CREATE VIEW "messaging"."app_outbox_status" AS
+SELECT CASE WHEN available_at IS NULL THEN 'pending' ELSE 'retrying' END AS status,
+       id, type, version, topic, key, "messaging"."app_outbox_text"(payload) AS payload, attempts, last_error, created_at,
+       available_at AS next_at
+FROM "messaging"."app_outbox"
+UNION ALL
+SELECT 'dead', id, type, version, topic, key, "messaging"."app_outbox_text"(payload), attempts, last_error, created_at, died_at
+FROM "messaging"."app_outbox_dead";
+
+-- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
+DO $lz4$
+BEGIN
+    ALTER TABLE "messaging"."app_outbox" ALTER COLUMN payload SET STORAGE MAIN;
+    ALTER TABLE "messaging"."app_outbox" ALTER COLUMN payload SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
+    NULL;
+END
+$lz4$;
+
+-- How often an operator has replayed the event. NULL: never.
+ALTER TABLE "messaging"."app_outbox" ADD COLUMN replays integer;
+ALTER TABLE "messaging"."app_outbox_dead" ADD COLUMN replays integer;
+
+-- For operators: the dead letters of one type.
+CREATE INDEX "app_outbox_dead_type" ON "messaging"."app_outbox_dead" (type, died_at, id);
+
+UPDATE "messaging"."app_outbox_schema" SET version = 2 WHERE feature = 'outbox';
+
+-- The consumer has applied the event.
+CREATE TABLE "messaging"."app_inbox" (
+    consumer   text        NOT NULL,
+    event_id   uuid        NOT NULL,
+    handled_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (consumer, event_id)
+);
+
+INSERT INTO "messaging"."app_outbox_schema" (feature, version, min_compatible) VALUES ('inbox', 1, 1);
+
+-- How long published events are kept, as the relays agree on it: columns of the one row of "app_outbox_meta".
+ALTER TABLE "messaging"."app_outbox_meta" ADD COLUMN retention interval NOT NULL DEFAULT '0'; -- the longest that a relay has asked for within a day
+ALTER TABLE "messaging"."app_outbox_meta" ADD COLUMN retention_asked_at timestamptz;
+ALTER TABLE "messaging"."app_outbox_meta" ADD COLUMN retention_next interval NOT NULL DEFAULT '0'; -- the longest of the shorter ones that were asked for since
 
 -- A published event, while the retention lasts. Partitioned by day (UTC), dropped a day at a time.
 CREATE TABLE "messaging"."app_outbox_sent" (
@@ -116,52 +204,8 @@ CREATE INDEX "app_outbox_sent_default_sent" ON "messaging"."app_outbox_sent_defa
 ALTER TABLE "messaging"."app_outbox_sent" REPLICA IDENTITY FULL;
 ALTER TABLE "messaging"."app_outbox_sent_default" REPLICA IDENTITY FULL;
 
--- A dead letter: an event that the relay gave up on, until an operator replays or discards it.
-CREATE TABLE "messaging"."app_outbox_dead" (
-    id           uuid        NOT NULL,
-    shard        integer     NOT NULL,
-    seq          bigint      NOT NULL,
-    type         text        NOT NULL,
-    version      integer     NOT NULL,
-    topic        text        NOT NULL,
-    key          text        NOT NULL,
-    payload      bytea       NOT NULL,
-    content_type text        NOT NULL,
-    headers      jsonb,
-    causation_id uuid,
-    attempts     integer     NOT NULL,
-    last_error   text        NOT NULL,
-    created_at   timestamptz NOT NULL,
-    died_at      timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (id, type, version) -- versions of one fact share an id
-);
-
-CREATE INDEX "app_outbox_dead_died" ON "messaging"."app_outbox_dead" (died_at, id);
-
--- The consumer has applied the event.
-CREATE TABLE "messaging"."app_inbox" (
-    consumer   text        NOT NULL,
-    event_id   uuid        NOT NULL,
-    handled_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (consumer, event_id)
-);
-
--- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
-CREATE FUNCTION "messaging"."app_outbox_text"(payload bytea) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path = pg_catalog, pg_temp
-AS $text$
-BEGIN
-    RETURN pg_catalog.convert_from(payload, 'UTF8');
-EXCEPTION WHEN data_exception THEN
-    RETURN pg_catalog.encode(payload, 'escape');
-END
-$text$;
-
-GRANT EXECUTE ON FUNCTION "messaging"."app_outbox_text"(bytea) TO PUBLIC;
-
 -- For people: where every event stands.
-CREATE VIEW "messaging"."app_outbox_status" AS
+CREATE OR REPLACE VIEW "messaging"."app_outbox_status" AS
 SELECT CASE WHEN available_at IS NULL THEN 'pending' ELSE 'retrying' END AS status,
        id, type, version, topic, key, "messaging"."app_outbox_text"(payload) AS payload, attempts, last_error, created_at,
        available_at AS next_at
@@ -297,12 +341,5 @@ $maintain$;
 -- Whoever may call it decides what is deleted: that is the relay's role, by a GRANT, and nobody else.
 REVOKE ALL ON FUNCTION "messaging"."app_outbox_maintain"(interval) FROM PUBLIC;
 
--- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
-DO $lz4$
-BEGIN
-    ALTER TABLE "messaging"."app_outbox" ALTER COLUMN payload SET STORAGE MAIN;
-    ALTER TABLE "messaging"."app_outbox" ALTER COLUMN payload SET COMPRESSION lz4;
-EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
-    NULL;
-END
-$lz4$;
+
+INSERT INTO "messaging"."app_outbox_schema" (feature, version, min_compatible) VALUES ('retention', 1, 1);

@@ -32,6 +32,7 @@ type Outbox struct {
 	AvailableAt pgtype.Timestamptz
 	LastError   pgtype.Text
 	CreatedAt   time.Time
+	Replays     pgtype.Int4
 }
 
 type OutboxDead struct {
@@ -50,14 +51,12 @@ type OutboxDead struct {
 	LastError   string
 	CreatedAt   time.Time
 	DiedAt      time.Time
+	Replays     pgtype.Int4
 }
 
 type OutboxMetum struct {
-	Singleton        bool
-	Service          string
-	Retention        pgtype.Interval
-	RetentionAskedAt pgtype.Timestamptz
-	RetentionNext    pgtype.Interval
+	Singleton bool
+	Service   string
 }
 
 type OutboxRelay struct {
@@ -66,38 +65,10 @@ type OutboxRelay struct {
 	Expired   bool
 }
 
-type OutboxSent struct {
-	Shard       int32
-	Seq         int64
-	ID          pgtype.UUID
-	Type        string
-	Version     int32
-	Topic       string
-	Key         string
-	Payload     []byte
-	ContentType string
-	Headers     []byte
-	CausationID pgtype.UUID
-	Attempts    int32
-	CreatedAt   time.Time
-	SentAt      time.Time
-}
-
-type OutboxSentDefault struct {
-	Shard       int32
-	Seq         int64
-	ID          pgtype.UUID
-	Type        string
-	Version     int32
-	Topic       string
-	Key         string
-	Payload     []byte
-	ContentType string
-	Headers     []byte
-	CausationID pgtype.UUID
-	Attempts    int32
-	CreatedAt   time.Time
-	SentAt      time.Time
+type OutboxSchema struct {
+	Feature       string
+	Version       int32
+	MinCompatible int32
 }
 
 type OutboxShard struct {

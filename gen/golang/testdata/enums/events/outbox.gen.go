@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/outboxgen/outboxgen/examples/internal/goldens/enums/events/outboxdb"
 	"github.com/outboxgen/outboxgen/runtime/outbox"
+	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
 // If this line does not compile, the module github.com/outboxgen/outboxgen is older than the outboxgen that
@@ -30,6 +31,14 @@ const (
 
 	channel = "outbox" // of NOTIFY
 )
+
+// schema is what this code needs of the tables.
+var schema = storage.Schema{
+	Migrations: "",
+	Features: []storage.FeatureVersion{
+		{Feature: "outbox", Version: 2},
+	},
+}
 
 // Event is an event of this catalogue. The payloads in this package implement it, and those of another
 // catalogue do not.

@@ -49,29 +49,6 @@ func NewStore(pool *pgxpool.Pool) *Store {
 // Doorbell implements storage.Store.
 func (s *Store) Doorbell() *storage.Doorbell { return &s.doorbell }
 
-// maintainCalls is how often Maintain calls a function that does a little at a time. The relay goes
-// on a minute later.
-const maintainCalls = 10
-
-// Maintain implements storage.Store.
-func (s *Store) Maintain(
-	ctx context.Context, _ storage.MaintainParams,
-) (storage.MaintainResult, error) {
-	for range maintainCalls {
-		done, err := s.db.Maintain(ctx, Retention.Microseconds())
-		if err != nil {
-			return storage.MaintainResult{}, fmt.Errorf("outbox: maintain: %w", err)
-		}
-		if done.Problems != "" {
-			return storage.MaintainResult{}, fmt.Errorf("outbox: maintain: %s", done.Problems)
-		}
-		if !done.More {
-			break
-		}
-	}
-	return storage.MaintainResult{}, nil
-}
-
 // CountBacklog implements storage.Store.
 func (s *Store) CountBacklog(
 	ctx context.Context, p storage.CountBacklogParams,
@@ -95,23 +72,57 @@ func limit(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 // Join implements storage.Store.
 func (s *Store) Join(ctx context.Context, p storage.JoinParams) (storage.JoinResult, error) {
-	d, err := s.db.InspectDatabase(ctx)
-	if err == nil {
-		err = refusal(d)
-	}
-	if err != nil {
+	if err := s.inspect(ctx); err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
 	if err := s.db.InsertShards(ctx, Shards); err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: add shards: %w", err)
 	}
-	err = s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{
+	err := s.db.InsertRelay(ctx, outboxdb.InsertRelayParams{
 		Relay: pgUUID(p.Relay), LeaseUs: p.Lease.Microseconds(),
 	})
 	if err != nil {
 		return storage.JoinResult{}, fmt.Errorf("outbox: join: %w", err)
 	}
 	return storage.JoinResult{}, nil
+}
+
+// inspect says why a relay cannot work on the database, or nil.
+func (s *Store) inspect(ctx context.Context) error {
+	if err := checkSchema(ctx, s.db); err != nil {
+		return err
+	}
+	d, err := s.db.InspectDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	return refusal(d)
+}
+
+// checkSchema compares how far the migrations have come with what this code needs.
+func checkSchema(ctx context.Context, db *outboxdb.Queries) error {
+	rows, err := db.SchemaVersions(ctx)
+	if err != nil {
+		return unmigrated(err)
+	}
+	found := make([]storage.SchemaVersion, len(rows))
+	for i, r := range rows {
+		found[i] = storage.SchemaVersion{
+			Feature: r.Feature, Version: int(r.Version), MinCompatible: int(r.MinCompatible),
+		}
+	}
+	return schema.Check(found)
+}
+
+const undefinedTable = "42P01"
+
+// unmigrated says which migrations to apply if err is that a table does not exist.
+func unmigrated(err error) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == undefinedTable {
+		return fmt.Errorf("%w: %w", schema.Check(nil), err)
+	}
+	return err
 }
 
 // refusal says why a relay cannot work on a database, or nil. What no retry mends wraps outbox.ErrUnusable.
@@ -402,7 +413,7 @@ func (q queued) Exec(_ context.Context, sql string, args ...any) (pgconn.Command
 func (s *Store) ListDeadLetters(
 	ctx context.Context, p storage.ListDeadLettersParams,
 ) (storage.ListDeadLettersResult, error) {
-	rows, err := s.db.ListDead(ctx, limit(p.Limit))
+	rows, err := s.listDead(ctx, p)
 	if err != nil {
 		return storage.ListDeadLettersResult{}, fmt.Errorf("outbox: list dead letters: %w", err)
 	}
@@ -415,10 +426,25 @@ func (s *Store) ListDeadLetters(
 		})
 		letters[i] = storage.DeadLetter{
 			Message: item.Message, Position: item.Position,
-			Attempts: r.Attempts, Error: r.LastError, DiedAt: r.DiedAt,
+			Attempts: r.Attempts, Error: r.LastError, DiedAt: r.DiedAt, Replays: r.Replays,
 		}
 	}
 	return storage.ListDeadLettersResult{DeadLetters: letters}, nil
+}
+
+// listDead asks by type only if it has to: no one plan suits both.
+func (s *Store) listDead(
+	ctx context.Context, p storage.ListDeadLettersParams,
+) ([]*outboxdb.ListDeadRow, error) {
+	if p.Type == "" {
+		return s.db.ListDead(ctx, limit(p.Limit))
+	}
+	found, err := s.db.ListDeadOfType(ctx, outboxdb.ListDeadOfTypeParams{Type: p.Type, Count: limit(p.Limit)})
+	rows := make([]*outboxdb.ListDeadRow, len(found))
+	for i, r := range found {
+		rows[i] = (*outboxdb.ListDeadRow)(r)
+	}
+	return rows, err
 }
 
 // ReplayDeadLetters implements storage.Operator.

@@ -1,0 +1,36 @@
+package skew
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Unchanged fails if a file of dir is not as its SHA256SUMS says, or not there.
+func Unchanged(t *testing.T, dir string) {
+	t.Helper()
+	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for lines := bufio.NewScanner(bytes.NewReader(sums)); lines.Scan(); n++ {
+		want, name, _ := strings.Cut(lines.Text(), "  ")
+		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(data)); got != want {
+			t.Errorf("%s was changed: it is frozen, and what an earlier outboxgen generated", name)
+		}
+	}
+	if n == 0 {
+		t.Error("SHA256SUMS names no file")
+	}
+}
