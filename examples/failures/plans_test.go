@@ -92,9 +92,10 @@ func (w *world) pages(query string, args ...any) int {
 func TestDeadLettersOfOneTypeAreFoundAmongMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(`INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload, content_type, attempts,
-			last_error, created_at, died_at)
-		SELECT gen_random_uuid(), 0, n, CASE WHEN n % 1000 = 0 THEN 'seldom.died' ELSE 'often.died' END, 1, 't', '',
+	w.exec(`INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload,
+			content_type, attempts, last_error, created_at, died_at)
+		SELECT gen_random_uuid(), 0, n,
+			CASE WHEN n % 1000 = 0 THEN 'seldom.died' ELSE 'often.died' END, 1, 't', '',
 			'x', 'text/plain', 1, 'why', now(), now() - n * interval '1 second'
 		FROM generate_series(1, 20000) AS n`)
 	for _, believe := range []string{`SELECT 1`, `ANALYZE outbox_dead`} {
