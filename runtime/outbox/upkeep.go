@@ -65,7 +65,8 @@ func (u *upkeep) countBacklog(ctx context.Context) {
 		err := bounded(queryCtx, u.store, backlogInterval, func(ctx context.Context) error {
 			b, err := u.store.CountBacklog(ctx, storage.CountBacklogParams{Limit: BacklogLimit})
 			if err == nil {
-				u.backlog.Store(&Backlog{Pending: b.Pending, Oldest: b.Oldest, DeadLetters: b.DeadLetters})
+				u.backlog.Store(&Backlog{Pending: b.Pending, Oldest: b.Oldest,
+					DeadLetters: b.DeadLetters})
 			}
 			return err
 		})

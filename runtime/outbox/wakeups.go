@@ -13,9 +13,9 @@ const forwardInterval = 20 * time.Millisecond
 const notifyTimeout = 5 * time.Second
 
 // ForwardWakeups passes the rings of the store's doorbell on to relays that have another store, in
-// this process or in others, until ctx ends. A process that enqueues and runs no relay runs it once, so that its events are
-// published within milliseconds instead of at the relays' next poll; a relay runs it by itself.
-// Failures to notify are not reported: polling carries on.
+// this process or in others, until ctx ends. A process that enqueues and runs no relay runs it
+// once, so that its events are published within milliseconds instead of at the relays' next poll; a
+// relay runs it by itself. Failures to notify are not reported: polling carries on.
 func ForwardWakeups(ctx context.Context, store storage.Store) {
 	rings, stop := store.Doorbell().Wait()
 	defer stop()
