@@ -168,6 +168,8 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 	w.addRetention()
 	w.exec(`GRANT SELECT, INSERT ON outbox_sent TO ` + relay + `;
 		GRANT EXECUTE ON FUNCTION outbox_maintain TO ` + relay)
+	w.equal("problems without anything to do", query[string](&world{T: t, pool: w.as(relay)},
+		`SELECT problems FROM outbox_maintain('0')`), "")
 	w.equal("problems", query[string](&world{T: t, pool: w.as(relay)}, `SELECT problems
 		FROM outbox_maintain('1 day')`),
 		"agree on a retention: permission denied for table outbox_meta; "+

@@ -131,8 +131,9 @@ func TestWhatTodaysCodeNeedsOfTheNextTables(t *testing.T) {
 func TestTheTablesAreTheSameInWhicheverOrderFeaturesCome(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{"", "messaging"} {
-		db := catalogue.Database{Engine: "postgresql", Schema: schema,
-			Features: catalogue.Features()}
+		db := catalogue.Database{
+			Engine: "postgresql", Schema: schema, Features: catalogue.Features(),
+		}
 		all, err := sql.Migrations(db)
 		if err != nil {
 			t.Fatal(err)
@@ -228,9 +229,8 @@ func (w *world) versions() string {
 		return ""
 	}
 	var said string
-	w.must(w.pool.QueryRow(w.Context(), fmt.Sprintf(
-		`SELECT string_agg(format('%%s %%s %%s', feature, version, min_compatible), ', '
-			ORDER BY feature) FROM %s`,
-		*where)).Scan(&said))
+	w.must(w.pool.QueryRow(w.Context(), fmt.Sprintf(`
+		SELECT string_agg(concat_ws(' ', feature, version, min_compatible), ', ' ORDER BY feature)
+		FROM %s`, *where)).Scan(&said))
 	return said
 }

@@ -120,8 +120,8 @@ func (w *world) claims() (byOld, byNext error) {
 func (w *world) relays() (byOld, byNext error) {
 	w.Helper()
 	once := func(store storage.Store) error {
-		relay, err := outbox.NewRelay(store, newStream(),
-			outbox.Config{Logger: slog.New(slog.DiscardHandler)})
+		config := outbox.Config{Logger: slog.New(slog.DiscardHandler)}
+		relay, err := outbox.NewRelay(store, newStream(), config)
 		w.must(err)
 		_, err = relay.RunOnce(w.Context())
 		if err != nil { // Run returns it at once, too
@@ -198,9 +198,8 @@ func TestARelayWaitsForTheMigration(t *testing.T) {
 	w.inTx(func(tx pgx.Tx) error { return w.enqueueNext(t.Context(), tx, 1, 0, 3) })
 	w.eventually("it publishes", func() bool { return published.published() == 3 })
 	relay.stop()
-	if lines := strings.Count(log.String(), "\n"); lines != 2 ||
-		!strings.Contains(log.String(), "works again") {
-		t.Errorf("got %d lines, want one that it waits and one that it works:\n%s", lines,
-			log.String())
+	text := log.String()
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "works again") {
+		t.Errorf("want one line that it waits and one that it works again, got:\n%s", text)
 	}
 }

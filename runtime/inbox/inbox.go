@@ -107,7 +107,8 @@ func (i *Inbox[Tx]) Handle(ctx context.Context, m *outbox.Message) (Outcome, err
 	}
 	switch {
 	case err != nil:
-		return OutcomeFailed, &HandlerError{Consumer: i.consumer, Type: m.TypeName(), ID: m.ID, Err: err}
+		return OutcomeFailed,
+			&HandlerError{Consumer: i.consumer, Type: m.TypeName(), ID: m.ID, Err: err}
 	case claim == ClaimDuplicate:
 		if due > 0 {
 			i.store.Doorbell().Ring()

@@ -23,7 +23,8 @@ type placed struct {
 
 func message(orderID string) *outbox.Message {
 	return &outbox.Message{
-		ID: uuid.New(), Type: "order.placed", Version: 1, Payload: []byte(`{"order_id":"` + orderID + `"}`),
+		ID: uuid.New(), Type: "order.placed", Version: 1,
+		Payload: []byte(`{"order_id":"` + orderID + `"}`),
 		Headers: map[string]string{outbox.HeaderTraceparent: traceparent},
 	}
 }
@@ -93,7 +94,8 @@ func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
 	var others sync.WaitGroup
 	for range 20 {
 		others.Go(func() {
-			if outcome, err := i.Handle(t.Context(), m); outcome != inbox.OutcomeFailed || !errors.Is(err, inbox.ErrInFlight) {
+			if outcome, err := i.Handle(t.Context(), m); outcome != inbox.OutcomeFailed ||
+				!errors.Is(err, inbox.ErrInFlight) {
 				t.Errorf("got %v, %v, want ErrInFlight", outcome, err)
 			}
 		})
@@ -109,11 +111,13 @@ func TestDeliveriesAtTheSameTimeApplyOnce(t *testing.T) {
 func TestAnotherEventInFlightIsAFailureOfThisOne(t *testing.T) {
 	t.Parallel()
 	var i *inbox.Inbox[*memTx]
-	i = newInbox(newMemStore(), func(ctx context.Context, _ *memTx, m *outbox.Message, _ placed) error {
-		_, err := i.Handle(ctx, m) // which is in flight: here
-		return err
-	})
-	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.OutcomeFailed || err == nil || errors.Is(err, inbox.ErrInFlight) {
+	i = newInbox(newMemStore(),
+		func(ctx context.Context, _ *memTx, m *outbox.Message, _ placed) error {
+			_, err := i.Handle(ctx, m) // which is in flight: here
+			return err
+		})
+	if outcome, err := i.Handle(t.Context(), message("o1")); outcome != inbox.OutcomeFailed ||
+		err == nil || errors.Is(err, inbox.ErrInFlight) {
 		t.Errorf("got %v, %v, want a failure that is not ErrInFlight", outcome, err)
 	}
 }
@@ -126,35 +130,40 @@ func TestAFailedDeliveryLeavesNothingBehind(t *testing.T) {
 		err  error
 		want string
 	}{
-		"error":          {nil, boom, "no stock"},
-		"panic":          {func() { panic("secret") }, nil, "panic with a string"},
-		"panic of Go":    {func() { _ = []int{}[len(name(t))] }, nil, "panic: runtime error: index out of range"},
+		"error": {nil, boom, "no stock"},
+		"panic": {func() { panic("secret") }, nil, "panic with a string"},
+		"panic of Go": {func() { _ = []int{}[len(name(t))] }, nil,
+			"panic: runtime error: index out of range"},
 		"panic by error": {func() { panic(boom) }, boom, "panic with a *errors.errorString"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newMemStore()
 			failing := true
-			i := newInbox(s, func(ctx context.Context, tx *memTx, m *outbox.Message, e placed) error {
-				if err := record(ctx, tx, m, e); err != nil || !failing {
-					return err
-				}
-				if c.fail != nil {
-					c.fail()
-				}
-				return c.err
-			})
+			i := newInbox(s,
+				func(ctx context.Context, tx *memTx, m *outbox.Message, e placed) error {
+					if err := record(ctx, tx, m, e); err != nil || !failing {
+						return err
+					}
+					if c.fail != nil {
+						c.fail()
+					}
+					return c.err
+				})
 			m := message("o1")
 			outcome, err := i.Handle(t.Context(), m)
 			var he *inbox.HandlerError
-			if outcome != inbox.OutcomeFailed || !errors.As(err, &he) || c.err != nil && !errors.Is(err, c.err) {
+			if outcome != inbox.OutcomeFailed || !errors.As(err, &he) || c.err != nil &&
+				!errors.Is(err, c.err) {
 				t.Fatalf("got %v, %v", outcome, err)
 			}
-			if he.Consumer != "stock" || he.Type != "order.placed@1" || he.ID != m.ID || !strings.Contains(err.Error(), c.want) {
+			if he.Consumer != "stock" || he.Type != "order.placed@1" || he.ID != m.ID ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			var pe *inbox.PanicError
-			if errors.As(err, &pe) != (c.fail != nil) || pe != nil && !strings.Contains(pe.Stack, "inbox_test.go") {
+			if errors.As(err, &pe) != (c.fail != nil) || pe != nil &&
+				!strings.Contains(pe.Stack, "inbox_test.go") {
 				t.Errorf("got %#v", he.Err)
 			}
 			if strings.Contains(err.Error(), "secret") {
@@ -317,7 +326,8 @@ func TestAFailedCommitIsAFailure(t *testing.T) {
 	defer stop()
 	i := newInbox(s, record)
 	m := message("o1")
-	if outcome, err := i.Handle(t.Context(), m); outcome != inbox.OutcomeFailed || !errors.Is(err, s.commitErr) {
+	if outcome, err := i.Handle(t.Context(), m); outcome != inbox.OutcomeFailed ||
+		!errors.Is(err, s.commitErr) {
 		t.Fatalf("got %v, %v", outcome, err)
 	}
 	if rung(rings) {
@@ -335,7 +345,8 @@ func TestACancelledDeliveryIsAFailure(t *testing.T) {
 		cancel()
 		return record(ctx, tx, m, e)
 	})
-	if outcome, err := i.Handle(ctx, message("o1")); outcome != inbox.OutcomeFailed || !errors.Is(err, context.Canceled) {
+	if outcome, err := i.Handle(ctx, message("o1")); outcome != inbox.OutcomeFailed ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, %v", outcome, err)
 	}
 	if got := s.applied(); len(got) != 0 {
@@ -346,24 +357,28 @@ func TestACancelledDeliveryIsAFailure(t *testing.T) {
 func TestHandlersKnowTheMessageAndItsTrace(t *testing.T) {
 	t.Parallel()
 	m := message("o1")
-	i := newInbox(newMemStore(), func(ctx context.Context, _ *memTx, given *outbox.Message, _ placed) error {
-		if given != m {
-			t.Errorf("message: got %v", given)
-		}
-		if got := outbox.Traceparent(ctx); got != traceparent {
-			t.Errorf("Traceparent: got %q", got)
-		}
-		return nil
-	})
+	i := newInbox(newMemStore(),
+		func(ctx context.Context, _ *memTx, given *outbox.Message, _ placed) error {
+			if given != m {
+				t.Errorf("message: got %v", given)
+			}
+			if got := outbox.Traceparent(ctx); got != traceparent {
+				t.Errorf("Traceparent: got %q", got)
+			}
+			return nil
+		})
 	expect(t, i, m, inbox.OutcomeApplied)
 }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(){
-		"no consumer": func() { inbox.New("", inbox.Store[*memTx](newMemStore()), map[string]inbox.Route[*memTx]{}) },
-		"no store":    func() { inbox.New[*memTx]("stock", nil, map[string]inbox.Route[*memTx]{}) },
-		"no routes":   func() { inbox.New("stock", inbox.Store[*memTx](newMemStore()), nil) },
+		"no consumer": func() {
+			inbox.New("", inbox.Store[*memTx](newMemStore()),
+				map[string]inbox.Route[*memTx]{})
+		},
+		"no store":  func() { inbox.New[*memTx]("stock", nil, map[string]inbox.Route[*memTx]{}) },
+		"no routes": func() { inbox.New("stock", inbox.Store[*memTx](newMemStore()), nil) },
 	} {
 		func() {
 			defer func() {

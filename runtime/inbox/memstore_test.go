@@ -33,7 +33,8 @@ type memStore struct {
 func (s *memStore) Doorbell() *storage.Doorbell { return &s.bell }
 
 func newMemStore() *memStore {
-	return &memStore{handled: map[claimKey]bool{}, locks: map[claimKey]*memTx{}, pending: map[outbox.ID]int{}}
+	return &memStore{handled: map[claimKey]bool{}, locks: map[claimKey]*memTx{},
+		pending: map[outbox.ID]int{}}
 }
 
 type memTx struct {

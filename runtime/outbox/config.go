@@ -17,9 +17,9 @@ type Config struct {
 	// PublishTimeout is how long one publish may take. At most half of Lease. Defaults to 10 s, or
 	// to a third of Lease if that is less.
 	PublishTimeout time.Duration
-	// Concurrency is how many calls of the Publisher may be under way at once. Those of a topic that
-	// does not answer for much longer than usual do not count, so that others do not wait for it.
-	// Defaults to 64, or to 4 if it is a BatchPublisher.
+	// Concurrency is how many calls of the Publisher may be under way at once. Those of a topic
+	// that does not answer for much longer than usual do not count, so that others do not wait for
+	// it. Defaults to 64, or to 4 if it is a BatchPublisher.
 	Concurrency int
 	// MaxInFlight is how many events the relay holds in memory: read, and not yet settled. Defaults
 	// to 4,096; at least 64.
@@ -44,9 +44,9 @@ type Config struct {
 	// unrecorded is published again. Defaults to PublishTimeout and, in addition, the greater of
 	// PublishTimeout and a third of Lease.
 	DrainTimeout time.Duration
-	// WaitForSchema has Run wait for a migration that is missing, and log once which one, instead of
-	// returning an error that wraps ErrMigrationMissing: for deploys that start the relay beside the
-	// migrations. It looks again after 15 s at most.
+	// WaitForSchema has Run wait for a migration that is missing, and log once which one, instead
+	// of returning an error that wraps ErrMigrationMissing: for deploys that start the relay beside
+	// the migrations. It looks again after 15 s at most.
 	WaitForSchema bool
 	// Logger receives what an operator should know: dead letters, lost leases, an unreachable
 	// broker or database. Nothing of a payload or a key. Defaults to slog.Default().
@@ -108,7 +108,8 @@ func (c Config) validate() error {
 	refuse(c.MaxAttempts < Unlimited || c.MaxAttempts > math.MaxInt32,
 		"MaxAttempts is %d; give at most %d, or outbox.Unlimited", c.MaxAttempts, math.MaxInt32)
 	refuse(c.MinRetryDelay < 0 || c.MaxRetryDelay < c.MinRetryDelay,
-		"MinRetryDelay is %v and MaxRetryDelay is %v; give two that are not negative, the lesser one first",
+		"MinRetryDelay is %v and MaxRetryDelay is %v; give two that are not negative, the "+
+			"lesser one first",
 		c.MinRetryDelay, c.MaxRetryDelay)
 	refuse(c.DrainTimeout < 0, "DrainTimeout is %v, which is negative", c.DrainTimeout)
 	return errors.Join(errs...)

@@ -9,7 +9,8 @@ import (
 )
 
 func TestConfigDefaultsAreValid(t *testing.T) {
-	for _, c := range []Config{{}, {Lease: time.Second}, {Lease: 100 * time.Millisecond}, {MinRetryDelay: time.Hour}} {
+	for _, c := range []Config{{}, {Lease: time.Second}, {Lease: 100 * time.Millisecond},
+		{MinRetryDelay: time.Hour}} {
 		if err := c.withDefaults(nil).validate(); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -18,8 +19,9 @@ func TestConfigDefaultsAreValid(t *testing.T) {
 
 func TestConfigRefusesContradictions(t *testing.T) {
 	for field, c := range map[string]Config{
-		"Lease":            {Lease: time.Millisecond},
-		"PublishTimeout":   {Lease: 10 * time.Second, PublishTimeout: 6 * time.Second}, // it could outlast the lease
+		"Lease": {Lease: time.Millisecond},
+		// it could outlast the lease
+		"PublishTimeout":   {Lease: 10 * time.Second, PublishTimeout: 6 * time.Second},
 		"Concurrency":      {Concurrency: -1},
 		"MaxInFlight":      {MaxInFlight: 10},
 		"MaxInFlightBytes": {MaxInFlightBytes: -1},
@@ -52,7 +54,8 @@ func TestTheLargestValuesAreTakenAsTheyAre(t *testing.T) {
 	c := Config{
 		MaxAttempts: math.MaxInt32, Concurrency: math.MaxInt, MaxInFlight: math.MaxInt,
 		MaxInFlightBytes: math.MaxInt,
-		MinRetryDelay:    math.MaxInt64 - 1, MaxRetryDelay: math.MaxInt64, PollInterval: math.MaxInt64,
+		MinRetryDelay:    math.MaxInt64 - 1, MaxRetryDelay: math.MaxInt64,
+		PollInterval: math.MaxInt64,
 	}.withDefaults(nil)
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
@@ -78,7 +81,8 @@ func TestABatchPublisherIsCalledByAFewWorkers(t *testing.T) {
 		{publishing{}, Config{Concurrency: 7}, 7},
 	} {
 		if got := test.config.withDefaults(test.publisher).Concurrency; got != test.want {
-			t.Errorf("%T, %d: got %d, want %d", test.publisher, test.config.Concurrency, got, test.want)
+			t.Errorf("%T, %d: got %d, want %d", test.publisher, test.config.Concurrency, got,
+				test.want)
 		}
 	}
 }

@@ -179,7 +179,8 @@ func (r *Row) encode(e Event, shards int, id ID) (err error) {
 		}
 	}
 	*r = Row{
-		Shard: shardOf(key, shards), ID: id, Type: t.Name, Version: int32(t.Version), Topic: t.Topic, Key: key,
+		Shard: shardOf(key, shards), ID: id, Type: t.Name, Version: int32(t.Version),
+		Topic: t.Topic, Key: key,
 		ContentType: ContentType,
 	}
 	r.Payload, err = payload.Marshal(e)

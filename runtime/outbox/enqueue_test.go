@@ -23,7 +23,8 @@ func (n note) EventType() EventType {
 }
 func (n note) EventKey() string { return n.Key }
 
-// TestEncodeRefuses holds that what a database or a broker would refuse is refused before, and that no error quotes a value.
+// TestEncodeRefuses holds that what a database or a broker would refuse is refused before, and that
+// no error quotes a value.
 func TestEncodeRefuses(t *testing.T) {
 	const secret = "secret"
 	for name, test := range map[string]struct {
@@ -31,16 +32,29 @@ func TestEncodeRefuses(t *testing.T) {
 		opts  []EnqueueOption
 		want  string
 	}{
-		"an empty key":             {note{}, nil, "outbox: enqueue note.taken@2: the key field is empty"},
-		"a NUL in the key":         {note{Key: secret + "\x00"}, nil, "outbox: enqueue note.taken@2: the key is not valid UTF-8, or contains a NUL"},
-		"a broken key":             {note{Key: secret + "\xff"}, nil, "outbox: enqueue note.taken@2: the key is not valid UTF-8, or contains a NUL"},
-		"a long key":               {note{Key: strings.Repeat(secret, 200)}, nil, "outbox: enqueue note.taken@2: the key has 1200 bytes, at most 1024 are allowed"},
-		"broken text":              {note{Key: "k", Text: secret + "\xff"}, nil, "outbox: enqueue note.taken@2: payload: text: not a string in UTF-8"},
-		"a header of two lines":    {note{Key: "k"}, []EnqueueOption{WithHeader("h", secret+"\r\nx: y")}, `outbox: enqueue: header "h": the value is not one line of valid UTF-8 without blanks around it`},
-		"a header that is trimmed": {note{Key: "k"}, []EnqueueOption{WithHeader("h", " "+secret)}, `outbox: enqueue: header "h": the value is not one line of valid UTF-8 without blanks around it`},
-		"a header of CloudEvents":  {note{Key: "k"}, []EnqueueOption{WithHeader("CE-id", secret)}, `outbox: enqueue: header "CE-id": names that begin with ce- belong to CloudEvents`},
-		"a header with a blank":    {note{Key: "k"}, []EnqueueOption{WithHeader("a b", secret)}, `outbox: enqueue: header "a b": a name consists of letters, digits and !#$%&'*+-.^_` + "`|~"},
-		"large headers":            {note{Key: "k"}, []EnqueueOption{WithHeader("h", strings.Repeat("x", MaxHeaderBytes))}, "outbox: enqueue: headers have 8193 bytes, at most 8192 are allowed"},
+		"an empty key": {note{}, nil,
+			"outbox: enqueue note.taken@2: the key field is empty"},
+		"a NUL in the key": {note{Key: secret + "\x00"}, nil,
+			"outbox: enqueue note.taken@2: the key is not valid UTF-8, or contains a NUL"},
+		"a broken key": {note{Key: secret + "\xff"}, nil,
+			"outbox: enqueue note.taken@2: the key is not valid UTF-8, or contains a NUL"},
+		"a long key": {note{Key: strings.Repeat(secret, 200)}, nil,
+			"outbox: enqueue note.taken@2: the key has 1200 bytes, at most 1024 are allowed"},
+		"broken text": {note{Key: "k", Text: secret + "\xff"}, nil,
+			"outbox: enqueue note.taken@2: payload: text: not a string in UTF-8"},
+		"a header of two lines": {note{Key: "k"},
+			[]EnqueueOption{WithHeader("h", secret+"\r\nx: y")},
+			`outbox: enqueue: header "h": the value is not one line of valid UTF-8 without blanks around it`},
+		"a header that is trimmed": {note{Key: "k"}, []EnqueueOption{WithHeader("h", " "+secret)},
+			`outbox: enqueue: header "h": the value is not one line of valid UTF-8 without blanks around it`},
+		"a header of CloudEvents": {note{Key: "k"}, []EnqueueOption{WithHeader("CE-id", secret)},
+			`outbox: enqueue: header "CE-id": names that begin with ce- belong to CloudEvents`},
+		"a header with a blank": {note{Key: "k"}, []EnqueueOption{WithHeader("a b", secret)},
+			`outbox: enqueue: header "a b": a name consists of letters, digits and !#$%&'*+-.^_` +
+				"`|~"},
+		"large headers": {note{Key: "k"},
+			[]EnqueueOption{WithHeader("h", strings.Repeat("x", MaxHeaderBytes))},
+			"outbox: enqueue: headers have 8193 bytes, at most 8192 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Encode(t.Context(), 4, []Event{test.event}, test.opts...)
@@ -247,7 +261,8 @@ func TestVersionsOfOneFactShareAnID(t *testing.T) {
 	}
 }
 
-// TestShardOfKeyNeverChanges holds the hash: another would put a key's new events into another shard than its old ones.
+// TestShardOfKeyNeverChanges holds the hash: another would put a key's new events into another
+// shard than its old ones.
 func TestShardOfKeyNeverChanges(t *testing.T) {
 	for key, want := range map[string]int32{"a": 12, "order-1": 45, "Zoë": 60} {
 		if got := shardOf(key, 64); got != want {

@@ -90,7 +90,8 @@ func checkHeader(name, value string) error {
 		return fmt.Errorf("header %q: a name consists of letters, digits and !#$%%&'*+-.^_`|~",
 			name)
 	}
-	if !storage.Storable(value) || strings.ContainsAny(value, "\r\n") || strings.TrimSpace(value) != value {
+	if !storage.Storable(value) || strings.ContainsAny(value, "\r\n") ||
+		strings.TrimSpace(value) != value {
 		return fmt.Errorf(
 			"header %q: the value is not one line of valid UTF-8 without blanks around it", name,
 		)

@@ -47,7 +47,8 @@ func (h *health) report(ctx context.Context, task string, err error) {
 // connection that it used may be dead without knowing it, as after a failover, and others with it:
 // the store gives its connections up.
 func bounded(
-	ctx context.Context, store storage.Store, limit time.Duration, f func(ctx context.Context) error,
+	ctx context.Context, store storage.Store, limit time.Duration,
+	f func(ctx context.Context) error,
 ) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -12,18 +12,22 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// TestMessagesKeepTheirContentsToThemselves holds that neither fmt nor slog shows what may be personal data.
+// TestMessagesKeepTheirContentsToThemselves holds that neither fmt nor slog shows what may be
+// personal data.
 func TestMessagesKeepTheirContentsToThemselves(t *testing.T) {
 	const secret = "zoe@example.org"
-	m := Message{Type: "order.placed", Version: 1, Key: secret, Payload: []byte(secret), Headers: map[string]string{"h": secret}}
+	m := Message{Type: "order.placed", Version: 1, Key: secret, Payload: []byte(secret),
+		Headers: map[string]string{"h": secret}}
 	letter := storage.DeadLetter{Message: m, Error: "refused", DiedAt: time.Now()}
 	var out bytes.Buffer
-	for _, v := range []any{m, &m, []Message{m}, letter, &letter, []*Message{&m}, &ledger.Event{Item: &storage.Item{Message: m}}, storage.Item{Message: m}} {
+	for _, v := range []any{m, &m, []Message{m}, letter, &letter, []*Message{&m},
+		&ledger.Event{Item: &storage.Item{Message: m}}, storage.Item{Message: m}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(&out, verb+"\n", v)
 		}
 	}
-	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil),
+		slog.NewJSONHandler(&out, nil)} {
 		slog.New(handler).Info("met", "value", m, "pointer", &m, "letter", letter)
 	}
 	for _, hidden := range []string{secret, fmt.Sprintf("%x", secret), fmt.Sprint([]byte(secret))} {

@@ -6,43 +6,48 @@ import (
 )
 
 const (
-	pollMin   = time.Millisecond
-	alone     = 2 * time.Millisecond // how long no other bell has rung before one that rings alone
-	eagerness = 8                    // reads behind such a ring
+	minPoll = time.Millisecond
+	// isolatedAfter is how long no other wake-up has come before one that counts as isolated.
+	isolatedAfter = 2 * time.Millisecond
+	// spinReads is the number of reads without a pause that follow an isolated wake-up.
+	spinReads = 8
 )
 
-// pause is what lies between two reads where the first has left nothing behind. It grows while nothing is found, up to a limit, and ends
-// early when there is reason to look; but reads keep a distance, so that what is committed together is read together.
+// pause is the wait between two reads if the first one has emptied the outbox. It doubles from
+// minPoll up to maxPoll as long as reads find nothing, and ends early when the reader is woken; but
+// at least minPoll lies between reads, so that events that are committed together are read together.
 //
-// A doorbell rings before its transaction commits, by less than a timer can measure. So behind a ring that came alone a few reads follow
-// each other at once until one has found something. Rings in quick succession are a busy service's, which has better use for the
-// processors.
+// An enqueue wakes the reader shortly before its transaction commits, earlier by less than a timer
+// can measure. So after an isolated wake-up the reader repeats its read up to spinReads times
+// without a pause, until it has found something. If wake-ups come in quick succession it does not:
+// the service is busy and needs the processors itself.
 type pause struct {
-	poll, most            time.Duration
-	rung                  time.Time // last, or when the reads behind it ended
-	eager                 int       // reads that are left behind a ring, the next one among them; 0 once they have ended
+	poll, maxPoll time.Duration
+	lastWake      time.Time // of the last wake-up, or when the reads after it ended
+	spinsLeft     int       // reads without a pause that are left, the next one included
+	// The pause ends at a ring of this process or of another one, and when the ledger has room.
 	bell, rings, progress <-chan struct{}
 }
 
 // found notes that the last read has found something.
-func (p *pause) found() { p.poll = pollMin }
+func (p *pause) found() { p.poll = minPoll }
 
-// again reports whether a read that found nothing is to be followed by another one at once.
+// again reports whether a read that found nothing is to be repeated at once.
 func (p *pause) again() bool {
-	if p.eager <= 1 {
+	if p.spinsLeft <= 1 {
 		return false
 	}
-	p.eager--
+	p.spinsLeft--
 	return true
 }
 
-// wait returns when the next read is due.
+// wait returns when the next read is due, or ctx ends.
 func (p *pause) wait(ctx context.Context) {
 	now := time.Now()
-	if p.eager > 0 {
-		p.eager, p.rung = 0, now // what rang meanwhile did not ring alone
+	if p.spinsLeft > 0 {
+		p.spinsLeft, p.lastWake = 0, now // wake-ups during the reads are not isolated
 	}
-	soonest := now.Add(pollMin)
+	soonest := now.Add(minPoll)
 	due := now.Add(p.poll)
 	for {
 		timer := time.NewTimer(time.Until(due))
@@ -51,27 +56,29 @@ func (p *pause) wait(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-timer.C:
-			p.poll = min(2*p.poll, p.most)
+			p.poll = min(2*p.poll, p.maxPoll)
 			return
 		case <-p.bell:
-			p.ring(time.Now())
+			p.wake(time.Now())
 			due = soonest
 		case <-p.rings:
-			p.ring(time.Now())
+			p.wake(time.Now())
 			due = soonest
 		case <-p.progress:
 			due = soonest
 		}
 		timer.Stop()
-		if p.eager > 0 {
+		if p.spinsLeft > 0 {
 			return
 		}
 	}
 }
 
-func (p *pause) ring(now time.Time) {
-	if now.Sub(p.rung) > alone { // that of another process echoes one's own
-		p.eager = eagerness
+// wake notes a wake-up. One that comes back through the database soon after this process sent it
+// does not count as isolated.
+func (p *pause) wake(now time.Time) {
+	if now.Sub(p.lastWake) > isolatedAfter {
+		p.spinsLeft = spinReads
 	}
-	p.poll, p.rung = pollMin, now
+	p.poll, p.lastWake = minPoll, now
 }

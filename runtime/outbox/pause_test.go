@@ -13,8 +13,10 @@ type pausing struct {
 }
 
 func newPausing() *pausing {
-	p := &pausing{bell: make(chan struct{}, 1), rings: make(chan struct{}, 1), progress: make(chan struct{}, 1)}
-	p.pause = pause{poll: pollMin, most: time.Second, bell: p.bell, rings: p.rings, progress: p.progress}
+	p := &pausing{bell: make(chan struct{}, 1), rings: make(chan struct{}, 1),
+		progress: make(chan struct{}, 1)}
+	p.pause = pause{poll: minPoll, maxPoll: time.Second, bell: p.bell, rings: p.rings,
+		progress: p.progress}
 	return p
 }
 
@@ -34,7 +36,7 @@ func (p *pausing) reads() (n int) {
 func TestPausesGrowUpToThePollInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPausing()
-		for want := pollMin; want < time.Second; want *= 2 {
+		for want := minPoll; want < time.Second; want *= 2 {
 			if got := p.waits(t); got != want || p.reads() != 1 {
 				t.Fatalf("got a pause of %v, want %v and one read behind it", got, want)
 			}
@@ -43,16 +45,17 @@ func TestPausesGrowUpToThePollInterval(t *testing.T) {
 			t.Fatalf("got a pause of %v, want a second", got)
 		}
 		p.found()
-		if got := p.waits(t); got != pollMin {
-			t.Fatalf("got a pause of %v after something was found, want %v", got, pollMin)
+		if got := p.waits(t); got != minPoll {
+			t.Fatalf("got a pause of %v after something was found, want %v", got, minPoll)
 		}
 	})
 }
 
-func TestARingThatComesAloneIsAnsweredAtOnceAndAFewTimes(t *testing.T) {
+func TestAnIsolatedWakeUpIsFollowedByAFewReadsWithoutAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, channel := range []func(*pausing) chan struct{}{
-			func(p *pausing) chan struct{} { return p.bell }, func(p *pausing) chan struct{} { return p.rings },
+			func(p *pausing) chan struct{} { return p.bell },
+			func(p *pausing) chan struct{} { return p.rings },
 		} {
 			p := newPausing()
 			p.poll = time.Second
@@ -60,11 +63,11 @@ func TestARingThatComesAloneIsAnsweredAtOnceAndAFewTimes(t *testing.T) {
 			if got := p.waits(t); got != 100*time.Millisecond {
 				t.Fatalf("got a pause of %v, want it to end with the ring", got)
 			}
-			if got := p.reads(); got != eagerness {
-				t.Fatalf("got %d reads, want %d", got, eagerness)
+			if got := p.reads(); got != spinReads {
+				t.Fatalf("got %d reads, want %d", got, spinReads)
 			}
-			if got := p.waits(t); got != pollMin {
-				t.Fatalf("got a pause of %v behind them, want %v", got, pollMin)
+			if got := p.waits(t); got != minPoll {
+				t.Fatalf("got a pause of %v behind them, want %v", got, minPoll)
 			}
 			if got := p.reads(); got != 1 {
 				t.Fatalf("got %d reads, want one", got)
@@ -73,11 +76,11 @@ func TestARingThatComesAloneIsAnsweredAtOnceAndAFewTimes(t *testing.T) {
 	})
 }
 
-func TestRingsInQuickSuccessionKeepReadsAtADistance(t *testing.T) {
+func TestWakeUpsInQuickSuccessionKeepReadsAtADistance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPausing()
 		go func() {
-			for range 10_000 { // a second and nothing of another
+			for range 10_000 { // for one second
 				notify(p.bell)
 				time.Sleep(100 * time.Microsecond)
 			}
@@ -87,23 +90,24 @@ func TestRingsInQuickSuccessionKeepReadsAtADistance(t *testing.T) {
 			p.wait(t.Context())
 			reads += p.reads()
 		}
-		if most := int(time.Second/pollMin) + eagerness; reads > most {
-			t.Errorf("got %d reads in a second, want %d at most", reads, most)
+		if limit := int(time.Second/minPoll) + spinReads; reads > limit {
+			t.Errorf("got %d reads in a second, want %d at most", reads, limit)
 		}
 	})
 }
 
-// TestARingDuringEagerReadsIsNotAlone is about one that waits in its channel until the reads have ended.
-func TestARingDuringEagerReadsIsNotAlone(t *testing.T) {
+// TestAWakeUpDuringTheReadsIsNotIsolated is about a wake-up that waits in its channel until the reads have
+// ended.
+func TestAWakeUpDuringTheReadsIsNotIsolated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPausing()
 		p.bell <- struct{}{}
 		p.wait(t.Context())
-		time.Sleep(3 * time.Millisecond) // so long do the reads take
+		time.Sleep(3 * time.Millisecond) // as long as the reads take
 		p.bell <- struct{}{}
 		p.reads()
-		if got := p.waits(t); got != pollMin {
-			t.Fatalf("got a pause of %v, want %v", got, pollMin)
+		if got := p.waits(t); got != minPoll {
+			t.Fatalf("got a pause of %v, want %v", got, minPoll)
 		}
 		if got := p.reads(); got != 1 {
 			t.Fatalf("got %d reads, want one", got)
@@ -111,13 +115,13 @@ func TestARingDuringEagerReadsIsNotAlone(t *testing.T) {
 	})
 }
 
-func TestProgressEndsAPauseButForItsDistance(t *testing.T) {
+func TestProgressEndsAPauseAfterTheLeastDistance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPausing()
 		p.poll = time.Second
 		p.progress <- struct{}{}
-		if got := p.waits(t); got != pollMin {
-			t.Fatalf("got a pause of %v, want %v", got, pollMin)
+		if got := p.waits(t); got != minPoll {
+			t.Fatalf("got a pause of %v, want %v", got, minPoll)
 		}
 	})
 }

@@ -25,17 +25,19 @@ func (r *reader) run(ctx context.Context, wakeups <-chan struct{}, once bool) er
 	bell, stop := r.store.Doorbell().Wait()
 	defer stop()
 	p := pause{
-		poll: pollMin, most: r.config.PollInterval, bell: bell, rings: wakeups,
+		poll: minPoll, maxPoll: r.config.PollInterval, bell: bell, rings: wakeups,
 		progress: r.ledger.Progress(),
 	}
+	queryCtx, cancel := lingering(ctx)
+	defer cancel()
 	for ctx.Err() == nil {
-		found, err := r.cycle(ctx)
+		found, err := r.cycle(queryCtx)
 		switch {
 		case err != nil && ctx.Err() == nil && once:
 			return err
 		case err != nil:
 			r.health.report(ctx, reading, err)
-			sleep(ctx, max(pollMin, r.config.PollInterval/4))
+			sleep(ctx, max(minPoll, r.config.PollInterval/4))
 			continue
 		case found == foundSomething:
 			p.found()
@@ -87,7 +89,8 @@ func (r *reader) cycle(ctx context.Context) (found finding, err error) {
 
 func (r *reader) readAll(ctx context.Context, p ledger.Plan) (finding, error) {
 	found := foundNothing
-	for _, step := range []func(context.Context, ledger.Plan) (int, error){r.readNew, r.readDue, r.readResumed} {
+	steps := []func(context.Context, ledger.Plan) (int, error){r.readNew, r.readDue, r.readResumed}
+	for _, step := range steps {
 		n, err := step(ctx, p)
 		if err != nil {
 			return nothingAsked, err
@@ -120,8 +123,8 @@ func (r *reader) readNew(ctx context.Context, p ledger.Plan) (int, error) {
 	return len(read.Items), nil
 }
 
-// advanceWatermark asks for the watermark, if what was read lies above it. If late is true, the read
-// must not be used: it may hold successors of events that it lacks.
+// advanceWatermark asks for the watermark, if what was read lies above it. If late is true, the
+// read must not be used: it may hold successors of events that it lacks.
 func (r *reader) advanceWatermark(
 	ctx context.Context, read []storage.Item,
 ) (late bool, err error) {

@@ -11,11 +11,12 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// Relay publishes what the outbox holds. Several relays, in one process or many, share the shards out among themselves.
+// Relay publishes what the outbox holds. Several relays, in one process or many, share the shards
+// out among themselves.
 //
-// A committed event is published until the broker has acknowledged it, or until it is a dead letter. Events of one key are
-// published in order, and one waits while its predecessor is retried. A crash at any point loses nothing and may publish again
-// with the same event id.
+// A committed event is published until the broker has acknowledged it, or until it is a dead
+// letter. Events of one key are published in order, and one waits while its predecessor is retried.
+// A crash at any point loses nothing and may publish again with the same event id.
 type Relay struct {
 	store     storage.Store
 	publisher Publisher
@@ -26,7 +27,8 @@ type Relay struct {
 	current   atomic.Pointer[session]
 }
 
-// NewRelay returns a relay that does nothing until Run. It fails where the configuration contradicts itself.
+// NewRelay returns a relay that does nothing until Run. It fails where the configuration
+// contradicts itself.
 func NewRelay(store storage.Store, publisher Publisher, config Config) (*Relay, error) {
 	if store == nil || publisher == nil {
 		return nil, errors.New("outbox: a relay needs a store and a publisher")
@@ -44,9 +46,9 @@ func NewRelay(store storage.Store, publisher Publisher, config Config) (*Relay, 
 
 // Run publishes until ctx ends. Then it finishes the publishes that are under way, settles them and
 // gives its shards back, within the DrainTimeout and what the Lease leaves; it returns what went
-// wrong with that, or nil. It survives outages of the database and the broker, and logs them. Before
-// that it returns only an error that wraps ErrUnusable, which no retry mends; with WaitForSchema it
-// waits for a migration that is missing. It must not run more than once at a time.
+// wrong with that, or nil. It survives outages of the database and the broker, and logs them.
+// Before that it returns only an error that wraps ErrUnusable, which no retry mends; with
+// WaitForSchema it waits for a migration that is missing. It must not run more than once at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -79,8 +81,8 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // RunOnce joins, publishes what is due in the shards that are free, settles it, leaves and returns
-// what it did. It waits for no retry that is not due. An error means that it stopped before the end;
-// nothing is lost then.
+// what it did. It waits for no retry that is not due. An error means that it stopped before the
+// end; nothing is lost then.
 func (r *Relay) RunOnce(ctx context.Context) (Stats, error) {
 	before := r.Stats()
 	s, err := r.join(ctx)
@@ -118,7 +120,8 @@ func (r *Relay) isFinal(err error) bool {
 		!(r.config.WaitForSchema && errors.Is(err, ErrMigrationMissing))
 }
 
-// runSession has a session work until ctx ends, its lease is lost, or (once) there is nothing to do.
+// runSession has a session work until ctx ends, its lease is lost, or (once) there is nothing to
+// do.
 func (r *Relay) runSession(
 	ctx context.Context, s *session, wakeups <-chan struct{}, once bool,
 ) error {

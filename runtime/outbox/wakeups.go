@@ -13,9 +13,9 @@ const forwardInterval = 20 * time.Millisecond
 const notifyTimeout = 5 * time.Second
 
 // ForwardWakeups passes the rings of the store's doorbell on to relays that have another store, in
-// this process or in others, until ctx ends. A process that enqueues and runs no relay runs it once, so that its events are
-// published within milliseconds instead of at the relays' next poll; a relay runs it by itself.
-// Failures to notify are not reported: polling carries on.
+// this process or in others, until ctx ends. A process that enqueues and runs no relay runs it
+// once, so that its events are published within milliseconds instead of at the relays' next poll; a
+// relay runs it by itself. Failures to notify are not reported: polling carries on.
 func ForwardWakeups(ctx context.Context, store storage.Store) {
 	rings, stop := store.Doorbell().Wait()
 	defer stop()
@@ -32,6 +32,21 @@ func ForwardWakeups(ctx context.Context, store storage.Store) {
 		if !sleep(ctx, forwardInterval) {
 			return
 		}
+	}
+}
+
+// endGrace is how long statements under way may take once they are not needed any more.
+const endGrace = time.Second
+
+// lingering returns a context that ends a moment after ctx does. A statement that is cancelled costs
+// its connection, and the request to cancel it can end some poolers; it is better to let one end
+// that takes milliseconds.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	lingering, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(endGrace, cancel) })
+	return lingering, func() {
+		stop()
+		cancel()
 	}
 }
 

@@ -24,7 +24,8 @@ func ExampleFaultyPublisher() {
 	broker := &outboxtest.FaultyPublisher{
 		Decide: func(*outbox.Message) outboxtest.Fault { return outboxtest.RefuseForGood },
 	}
-	relay, err := outbox.NewRelay(store, broker, outbox.Config{Logger: slog.New(slog.DiscardHandler)})
+	relay, err := outbox.NewRelay(store, broker,
+		outbox.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}

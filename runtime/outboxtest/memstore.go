@@ -1,6 +1,6 @@
-// Package outboxtest helps to test code that publishes events: a store in memory, and publishers that
-// record and fail. The suites that every store, publisher and subscriber has to pass are in its
-// package conformance.
+// Package outboxtest helps to test code that publishes events: a store in memory, and publishers
+// that record and fail. The suites that every store, publisher and subscriber has to pass are in
+// its package conformance.
 package outboxtest
 
 import (
@@ -85,7 +85,9 @@ func (s *MemStore) Begin() *MemTx {
 var errEnded = errors.New("outboxtest: the transaction has ended")
 
 // Enqueue records events as part of the transaction.
-func (tx *MemTx) Enqueue(ctx context.Context, events []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID, error) {
+func (tx *MemTx) Enqueue(
+	ctx context.Context, events []outbox.Event, opts ...outbox.EnqueueOption,
+) ([]outbox.ID, error) {
 	if tx.ended {
 		return nil, errEnded
 	}

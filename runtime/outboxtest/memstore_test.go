@@ -18,7 +18,10 @@ func TestMemStore(t *testing.T) {
 		store := outboxtest.NewMemStore(conformance.Shards)
 		return conformance.Harness{
 			Store: store,
-			Begin: func(context.Context) (conformance.Tx, error) { return memTx{store.Begin()}, nil },
+			Begin: func(context.Context) (conformance.Tx, error) {
+				return memTx{store.Begin()},
+					nil
+			},
 		}
 	})
 }

@@ -82,7 +82,8 @@ const (
 // ErrRefused is what a FaultyPublisher returns for Refuse and RefuseForGood.
 var ErrRefused = errors.New("outboxtest: refused")
 
-// FaultyPublisher fails as Decide says, which may be called concurrently, and passes on to Next what it does not fail.
+// FaultyPublisher fails as Decide says, which may be called concurrently, and passes on to Next
+// what it does not fail.
 type FaultyPublisher struct {
 	Next   outbox.Publisher
 	Decide func(m *outbox.Message) Fault

@@ -35,18 +35,22 @@ type placedLine struct {
 
 func benchEvent() placed {
 	e := placed{
-		OrderID: uuid.New(), CustomerID: uuid.New(), Total: placedMoney{4200, "EUR"}, Note: ptr("ring twice"),
-		Email: "ann@example.org", Labels: map[string]string{"source": "web", "campaign": "none"}, PlacedAt: time.Now().UTC(),
+		OrderID: uuid.New(), CustomerID: uuid.New(), Total: placedMoney{4200, "EUR"},
+		Note:  ptr("ring twice"),
+		Email: "ann@example.org", Labels: map[string]string{"source": "web", "campaign": "none"},
+		PlacedAt: time.Now().UTC(),
 	}
 	for range 3 {
-		e.Lines = append(e.Lines, placedLine{SKU: "A-1002-77", Count: 2, Price: placedMoney{1400, "EUR"}})
+		e.Lines = append(e.Lines,
+			placedLine{SKU: "A-1002-77", Count: 2, Price: placedMoney{1400, "EUR"}})
 	}
 	return e
 }
 
 func BenchmarkMarshal(b *testing.B) {
 	e := benchEvent()
-	for name, marshal := range map[string]func(any) ([]byte, error){"payload": payload.Marshal, "encoding-json": json.Marshal} {
+	for name, marshal := range map[string]func(any) ([]byte, error){"payload": payload.Marshal,
+		"encoding-json": json.Marshal} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -65,7 +69,8 @@ func BenchmarkUnmarshal(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, unmarshal := range map[string]func([]byte, any) error{"payload": payload.Unmarshal, "encoding-json": json.Unmarshal} {
+	for name, unmarshal := range map[string]func([]byte, any) error{"payload": payload.Unmarshal,
+		"encoding-json": json.Unmarshal} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(data)))

@@ -10,7 +10,8 @@ import (
 
 // codec is how values of one Go type are written and read. All of them are addressable.
 type codec struct {
-	// encode appends the JSON of v to b. depth is how deep v is nested; lists, maps and structs count.
+	// encode appends the JSON of v to b. depth is how deep v is nested; lists, maps and structs
+	// count.
 	encode func(b []byte, v reflect.Value, depth int) ([]byte, error)
 	// decode sets v, which is zero, to what parse returned.
 	decode func(tree any, v reflect.Value) error
@@ -45,12 +46,14 @@ func encodeInvalid(_ []byte, v reflect.Value, _ int) ([]byte, error) {
 	return nil, decodeInvalid(nil, v)
 }
 
-// decodeInvalid says that v is no valid value of its type, or that the type is none of a catalogue's.
+// decodeInvalid says that v is no valid value of its type, or that the type is none of a
+// catalogue's.
 func decodeInvalid(_ any, v reflect.Value) error {
 	return problem(fmt.Sprintf("not a valid %s", v.Type()))
 }
 
-// maxDepth is how deep lists, maps and structs may be nested, the payload being 1. encoding/json reads ten times as deep.
+// maxDepth is how deep lists, maps and structs may be nested, the payload being 1. encoding/json
+// reads ten times as deep.
 const maxDepth = 1000
 
 var errDepth = problem(fmt.Sprintf("nested more than %d levels deep", maxDepth))
@@ -119,7 +122,8 @@ func decodeList(tree any, v reflect.Value) error {
 // encodeMap writes a nil map as {}, and keys in the order of their bytes.
 func encodeMap(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
 	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys,
+		func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	elem, value := codecOf(v.Type().Elem()), reflect.New(v.Type().Elem()).Elem()
 	b = append(b, '{')
 	for i, key := range keys {
@@ -187,7 +191,8 @@ func decodeEnum(tree any, v reflect.Value) error {
 	return nil
 }
 
-// encodeRaw writes any JSON value: numbers as they stand there, the rest in one form, with sorted names.
+// encodeRaw writes any JSON value: numbers as they stand there, the rest in one form, with sorted
+// names.
 func encodeRaw(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	tree, err := parse(v.Bytes())
 	if err != nil {

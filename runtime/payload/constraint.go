@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// The functions of this file are the bodies of generated Validate methods. Each names the member by its name in JSON, passes
-// where the member is absent (a nil pointer), and returns an *Error otherwise. A maximum below 0 is none.
+// The functions of this file are the bodies of generated Validate methods. Each names the member by
+// its name in JSON, passes where the member is absent (a nil pointer), and returns an *Error
+// otherwise. A maximum below 0 is none.
 
 // Check returns the first error that is not nil.
 func Check(errs ...error) error { return cmp.Or(errs...) }
@@ -24,12 +25,14 @@ func Length[S ~string](field string, v *S, minimum, maximum int) error {
 	return between(field, utf8.RuneCountInString(string(*v)), minimum, maximum, "characters")
 }
 
-// Size bounds the number of bytes of v. It cannot know of an absent one: an optional member is checked where it is not nil.
+// Size bounds the number of bytes of v. It cannot know of an absent one: an optional member is
+// checked where it is not nil.
 func Size(field string, v []byte, minimum, maximum int) error {
 	return between(field, len(v), minimum, maximum, "bytes")
 }
 
-// Items bounds the number n of elements of a list or entries of a map. It cannot know of an absent one either.
+// Items bounds the number n of elements of a list or entries of a map. It cannot know of an absent
+// one either.
 func Items(field string, n, minimum, maximum int) error {
 	return between(field, n, minimum, maximum, "items")
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Error says what is wrong with a payload, and where. It never contains a value of the payload, and of a map no key, so that
-// it may be logged and stored.
+// Error says what is wrong with a payload, and where. It never contains a value of the payload, and
+// of a map no key, so that it may be logged and stored.
 type Error struct {
-	// Path leads to the member by its names in JSON, such as lines[2].sku. Every key of a map is written as *: labels[*].
-	// It is empty where the payload as a whole is meant.
+	// Path leads to the member by its names in JSON, such as lines[2].sku. Every key of a map is
+	// written as *: labels[*]. It is empty where the payload as a whole is meant.
 	Path string
 	// Problem continues a sentence that begins with the path, such as "longer than 64 characters".
 	Problem string

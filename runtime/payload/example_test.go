@@ -18,8 +18,8 @@ type invoiceLine struct {
 	Sku string `json:"sku"`
 }
 
-// Marshal writes a list that is nil as an empty one. Unmarshal wants what is required to be there, and its
-// errors say where something is wrong, never what: it may be personal data.
+// Marshal writes a list that is nil as an empty one. Unmarshal wants what is required to be there,
+// and its errors say where something is wrong, never what: it may be personal data.
 func Example() {
 	text, err := payload.Marshal(invoice{Total: "9.90"})
 	fmt.Println(string(text), err)

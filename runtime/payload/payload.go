@@ -43,11 +43,11 @@ var scratches = sync.Pool{New: func() any { return new([]byte) }}
 // maxScratch keeps one large payload from occupying memory for good.
 const maxScratch = 64 << 10
 
-// Unmarshal reads the JSON object in data into v, a pointer to a generated struct, which it overwrites as a whole. After an
-// error *v is the zero value.
+// Unmarshal reads the JSON object in data into v, a pointer to a generated struct, which it
+// overwrites as a whole. After an error *v is the zero value.
 //
-// A required member that is missing or null is an error. An optional member that is null is absent. Names are case-sensitive; of
-// members with the same name, the last one counts.
+// A required member that is missing or null is an error. An optional member that is null is absent.
+// Names are case-sensitive; of members with the same name, the last one counts.
 func Unmarshal(data []byte, v any) error {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.Elem().Kind() != reflect.Struct {
@@ -66,7 +66,8 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// parse reads one JSON value as encoding/json sees it: a map[string]any, []any, string, json.Number, bool or nil.
+// parse reads one JSON value as encoding/json sees it: a map[string]any, []any, string,
+// json.Number, bool or nil.
 func parse(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, problem("not valid UTF-8")

@@ -43,32 +43,69 @@ func TestMarshalRefuses(t *testing.T) {
 		change func(*rich)
 		want   string
 	}{
-		"NaN":                    {func(r *rich) { r.Float = math.NaN() }, "float: not a finite number of 64 bits"},
-		"infinity":               {func(r *rich) { r.Float = math.Inf(-1) }, "float: not a finite number of 64 bits"},
-		"decimal with exponent":  {func(r *rich) { r.Decimal = "1e5" }, "decimal: not a valid payload.Decimal"},
-		"empty decimal":          {func(r *rich) { r.Decimal = "" }, "decimal: not a valid payload.Decimal"},
-		"year 10000":             {func(r *rich) { r.Time = time.Date(9999, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600)) }, "time: not an RFC 3339 time in the years 0 to 9999 UTC"},
-		"year -1":                {func(r *rich) { r.Time = time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC) }, "time: not an RFC 3339 time in the years 0 to 9999 UTC"},
-		"30 February":            {func(r *rich) { r.Date = payload.Date{Year: 2026, Month: 2, Day: 30} }, "date: not a day of the form 2006-01-02"},
-		"zero date":              {func(r *rich) { r.Date = payload.Date{} }, "date: not a day of the form 2006-01-02"},
-		"no JSON":                {func(r *rich) { r.JSON = nil }, "json: not valid JSON"},
-		"invalid JSON":           {func(r *rich) { r.JSON = json.RawMessage(`{"secret"`) }, "json: not valid JSON"},
-		"two JSON values":        {func(r *rich) { r.JSON = json.RawMessage(`1 2`) }, "json: not valid JSON"},
-		"JSON not in UTF-8":      {func(r *rich) { r.JSON = json.RawMessage("\"\xff\"") }, "json: not valid UTF-8"},
-		"string not in UTF-8":    {func(r *rich) { r.String = "secret\xff" }, "string: not a string in UTF-8"},
-		"key not in UTF-8":       {func(r *rich) { r.Labels = map[string]string{"secret\xff": ""} }, "labels: a key is not valid UTF-8"},
-		"value not in UTF-8":     {func(r *rich) { r.Labels = map[string]string{"secret": "\xff"} }, "labels[*]: not a string in UTF-8"},
-		"undeclared enum value":  {func(r *rich) { r.Channel = "secret" }, "channel: not a valid payload_test.channel"},
-		"forgotten, open enum":   {func(r *rich) { r.Origin = "" }, "origin: not a valid payload_test.origin"},
-		"empty, open enum":       {func(r *rich) { r.OptOrigin = ptr(origin("")) }, "opt_origin: not a valid payload_test.origin"},
-		"open enum not in UTF-8": {func(r *rich) { r.Origin = "secret\xff" }, "origin: not a valid payload_test.origin"},
-		"constraint of a member": {func(r *rich) { r.Total.Currency = "secret" }, "total.currency: does not match ^[A-Z]{3}$"},
-		"constraint in a list":   {func(r *rich) { r.Lines = append(r.Lines, line{SKU: strings.Repeat("ä", 65)}) }, "lines[1].sku: more than 64 characters"},
-		"constraint in a map":    {func(r *rich) { r.Prices = map[string][]money{"secret": {{Currency: "secret"}}} }, "prices[*][0].currency: does not match ^[A-Z]{3}$"},
-		"constraint, optional":   {func(r *rich) { r.OptTotal = &money{Amount: -1_000_001, Currency: "EUR"} }, "opt_total.amount: less than -1000000"},
-		"list in a list":         {func(r *rich) { r.Maybe = []*string{nil, ptr("\xff")} }, "maybe[1]: not a string in UTF-8"},
-		"cycle":                  {func(r *rich) { r.Tree.Next = &r.Tree }, "nested more than 1000 levels deep"},
-		"too deep JSON":          {func(r *rich) { r.JSON = json.RawMessage(strings.Repeat("[", 1000) + strings.Repeat("]", 1000)) }, "nested more than 1000 levels deep"},
+		"NaN": {func(r *rich) { r.Float = math.NaN() },
+			"float: not a finite number of 64 bits"},
+		"infinity": {func(r *rich) { r.Float = math.Inf(-1) },
+			"float: not a finite number of 64 bits"},
+		"decimal with exponent": {func(r *rich) { r.Decimal = "1e5" },
+			"decimal: not a valid payload.Decimal"},
+		"empty decimal": {func(r *rich) { r.Decimal = "" },
+			"decimal: not a valid payload.Decimal"},
+		"year 10000": {func(r *rich) {
+			r.Time = time.Date(9999, 12, 31, 23, 30, 0, 0,
+				time.FixedZone("", -3600))
+		}, "time: not an RFC 3339 time in the years 0 to 9999 UTC"},
+		"year -1": {func(r *rich) {
+			r.Time = time.Date(-1, 1, 1, 0, 0, 0, 0,
+				time.UTC)
+		}, "time: not an RFC 3339 time in the years 0 to 9999 UTC"},
+		"30 February": {func(r *rich) {
+			r.Date = payload.Date{Year: 2026, Month: 2,
+				Day: 30}
+		}, "date: not a day of the form 2006-01-02"},
+		"zero date": {func(r *rich) { r.Date = payload.Date{} },
+			"date: not a day of the form 2006-01-02"},
+		"no JSON": {func(r *rich) { r.JSON = nil }, "json: not valid JSON"},
+		"invalid JSON": {func(r *rich) { r.JSON = json.RawMessage(`{"secret"`) },
+			"json: not valid JSON"},
+		"two JSON values": {func(r *rich) { r.JSON = json.RawMessage(`1 2`) },
+			"json: not valid JSON"},
+		"JSON not in UTF-8": {func(r *rich) { r.JSON = json.RawMessage("\"\xff\"") },
+			"json: not valid UTF-8"},
+		"string not in UTF-8": {func(r *rich) { r.String = "secret\xff" },
+			"string: not a string in UTF-8"},
+		"key not in UTF-8": {func(r *rich) { r.Labels = map[string]string{"secret\xff": ""} },
+			"labels: a key is not valid UTF-8"},
+		"value not in UTF-8": {func(r *rich) { r.Labels = map[string]string{"secret": "\xff"} },
+			"labels[*]: not a string in UTF-8"},
+		"undeclared enum value": {func(r *rich) { r.Channel = "secret" },
+			"channel: not a valid payload_test.channel"},
+		"forgotten, open enum": {func(r *rich) { r.Origin = "" },
+			"origin: not a valid payload_test.origin"},
+		"empty, open enum": {func(r *rich) { r.OptOrigin = ptr(origin("")) },
+			"opt_origin: not a valid payload_test.origin"},
+		"open enum not in UTF-8": {func(r *rich) { r.Origin = "secret\xff" },
+			"origin: not a valid payload_test.origin"},
+		"constraint of a member": {func(r *rich) { r.Total.Currency = "secret" },
+			"total.currency: does not match ^[A-Z]{3}$"},
+		"constraint in a list": {func(r *rich) {
+			r.Lines = append(r.Lines,
+				line{SKU: strings.Repeat("ä", 65)})
+		}, "lines[1].sku: more than 64 characters"},
+		"constraint in a " +
+			"map": {func(r *rich) { r.Prices = map[string][]money{"secret": {{Currency: "secret"}}} }, "prices[*][0].currency: does not match ^[A-Z]{3}$"},
+		"constraint, optional": {func(r *rich) {
+			r.OptTotal = &money{Amount: -1_000_001,
+				Currency: "EUR"}
+		}, "opt_total.amount: less than -1000000"},
+		"list in a list": {func(r *rich) { r.Maybe = []*string{nil, ptr("\xff")} },
+			"maybe[1]: not a string in UTF-8"},
+		"cycle": {func(r *rich) { r.Tree.Next = &r.Tree },
+			"nested more than 1000 levels deep"},
+		"too deep JSON": {func(r *rich) {
+			r.JSON = json.RawMessage(strings.Repeat("[",
+				1000) + strings.Repeat("]", 1000))
+		}, "nested more than 1000 levels deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,10 +179,12 @@ func TestTypesThatNoCatalogueDeclaresAreRefused(t *testing.T) {
 			A []chan int `json:"a"`
 		}{A: make([]chan int, 1)},
 	} {
-		if _, err := payload.Marshal(v); err == nil || !strings.HasPrefix(err.Error(), "payload: ") {
+		if _, err := payload.Marshal(v); err == nil ||
+			!strings.HasPrefix(err.Error(), "payload: ") {
 			t.Errorf("marshal %s: got %v", name, err)
 		}
-		if err := payload.Unmarshal([]byte(`{"a":[0],"A":""}`), v); err == nil || !strings.HasPrefix(err.Error(), "payload: ") {
+		if err := payload.Unmarshal([]byte(`{"a":[0],"A":""}`), v); err == nil ||
+			!strings.HasPrefix(err.Error(), "payload: ") {
 			t.Errorf("unmarshal into %s: got %v", name, err)
 		}
 	}

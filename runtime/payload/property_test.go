@@ -20,11 +20,13 @@ func absent[T any](g *rapid.Generator[T]) *rapid.Generator[*T] { return rapid.Pt
 
 var (
 	drawTime = rapid.Custom(func(t *rapid.T) time.Time {
-		return time.Unix(rapid.Int64Range(-62167219200, 253402300799).Draw(t, "unix"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")).UTC()
+		return time.Unix(rapid.Int64Range(-62167219200, 253402300799).Draw(t, "unix"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")).UTC()
 	})
 	drawDate    = rapid.Map(drawTime, payload.DateOf)
-	drawDecimal = rapid.Map(rapid.StringMatching(`-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?`), func(s string) payload.Decimal { return payload.Decimal(s) })
-	drawUUID    = rapid.Custom(func(t *rapid.T) uuid.UUID {
+	drawDecimal = rapid.Map(rapid.StringMatching(`-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?`),
+		func(s string) payload.Decimal { return payload.Decimal(s) })
+	drawUUID = rapid.Custom(func(t *rapid.T) uuid.UUID {
 		return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uuid"))
 	})
 	drawDuration = rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) })
@@ -34,18 +36,22 @@ var (
 	// an open enum
 	drawOrigin = rapid.Map(rapid.StringN(1, -1, -1), func(s string) origin { return origin(s) })
 	drawMoney  = rapid.Custom(func(t *rapid.T) money {
-		return money{Amount: rapid.Int64Min(-1_000_000).Draw(t, "amount"), Currency: rapid.StringMatching(`[A-Z]{3}`).Draw(t, "currency")}
+		return money{Amount: rapid.Int64Min(-1_000_000).Draw(t, "amount"),
+			Currency: rapid.StringMatching(`[A-Z]{3}`).Draw(t, "currency")}
 	})
 	drawLine = rapid.Custom(func(t *rapid.T) line {
 		return line{
-			SKU: rapid.StringN(1, 64, -1).Draw(t, "sku"), Count: rapid.Int32Range(1, 1000).Draw(t, "count"),
-			Price: drawMoney.Draw(t, "price"), Attrs: rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "attrs"),
+			SKU:   rapid.StringN(1, 64, -1).Draw(t, "sku"),
+			Count: rapid.Int32Range(1, 1000).Draw(t, "count"),
+			Price: drawMoney.Draw(t, "price"),
+			Attrs: rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "attrs"),
 		}
 	})
 	drawJSON = rapid.Custom(func(t *rapid.T) json.RawMessage {
 		raw, err := json.Marshal(rapid.OneOf(
 			rapid.Just[any](nil), rapid.String().AsAny(), drawFloat.AsAny(), rapid.Bool().AsAny(),
-			rapid.SliceOf(rapid.Int64()).AsAny(), rapid.MapOf(rapid.String(), rapid.String()).AsAny(),
+			rapid.SliceOf(rapid.Int64()).AsAny(),
+			rapid.MapOf(rapid.String(), rapid.String()).AsAny(),
 		).Draw(t, "json"))
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +64,9 @@ var (
 var sameJSON = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().Type() == reflect.TypeFor[json.RawMessage]() },
 	cmp.Comparer(func(a, b json.RawMessage) bool {
 		var x, y any
-		return (a == nil) == (b == nil) && (a == nil || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && cmp.Equal(x, y))
+		return (a == nil) == (b == nil) &&
+			(a == nil || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil &&
+				cmp.Equal(x, y))
 	}))
 
 func drawNode(t *rapid.T, depth int) node {
@@ -80,23 +88,33 @@ func drawNode(t *rapid.T, depth int) node {
 func drawRich(t *rapid.T) rich {
 	r := rich{
 		Bool: rapid.Bool().Draw(t, "bool"), String: rapid.String().Draw(t, "string"),
-		Int32: rapid.Int32().Draw(t, "int32"), Int64: rapid.Int64().Draw(t, "int64"), Float: rapid.Float64().Draw(t, "float"),
-		Decimal: drawDecimal.Draw(t, "decimal"), UUID: drawUUID.Draw(t, "uuid"), Time: drawTime.Draw(t, "time"),
-		Date: drawDate.Draw(t, "date"), Duration: drawDuration.Draw(t, "duration"), Bytes: drawBytes.Draw(t, "bytes"),
-		JSON: drawJSON.Draw(t, "json"), Channel: drawChannel.Draw(t, "channel"), Origin: drawOrigin.Draw(t, "origin"),
-		Total: drawMoney.Draw(t, "total"), Lines: rapid.SliceOf(drawLine).Draw(t, "lines"),
+		Int32: rapid.Int32().Draw(t, "int32"), Int64: rapid.Int64().Draw(t, "int64"),
+		Float:   rapid.Float64().Draw(t, "float"),
+		Decimal: drawDecimal.Draw(t, "decimal"), UUID: drawUUID.Draw(t, "uuid"),
+		Time: drawTime.Draw(t, "time"),
+		Date: drawDate.Draw(t, "date"), Duration: drawDuration.Draw(t, "duration"),
+		Bytes: drawBytes.Draw(t, "bytes"),
+		JSON:  drawJSON.Draw(t, "json"), Channel: drawChannel.Draw(t, "channel"),
+		Origin: drawOrigin.Draw(t, "origin"),
+		Total:  drawMoney.Draw(t, "total"), Lines: rapid.SliceOf(drawLine).Draw(t, "lines"),
 		Labels: rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "labels"),
 		Matrix: rapid.SliceOf(rapid.SliceOf(rapid.Int64())).Draw(t, "matrix"),
 		Prices: rapid.MapOf(rapid.String(), rapid.SliceOf(drawMoney)).Draw(t, "prices"),
 		Maybe:  rapid.SliceOf(absent(rapid.String())).Draw(t, "maybe"), Tree: drawNode(t, 3),
 
-		OptBool: absent(rapid.Bool()).Draw(t, "opt_bool"), OptString: absent(rapid.String()).Draw(t, "opt_string"),
-		OptInt32: absent(rapid.Int32()).Draw(t, "opt_int32"), OptInt64: absent(rapid.Int64()).Draw(t, "opt_int64"),
-		OptFloat: absent(drawFloat).Draw(t, "opt_float"), OptDecimal: absent(drawDecimal).Draw(t, "opt_decimal"),
-		OptUUID: absent(drawUUID).Draw(t, "opt_uuid"), OptTime: absent(drawTime).Draw(t, "opt_time"),
-		OptDate: absent(drawDate).Draw(t, "opt_date"), OptDuration: absent(drawDuration).Draw(t, "opt_duration"),
-		OptChannel: absent(drawChannel).Draw(t, "opt_channel"), OptOrigin: absent(drawOrigin).Draw(t, "opt_origin"),
-		OptTotal: absent(drawMoney).Draw(t, "opt_total"),
+		OptBool:     absent(rapid.Bool()).Draw(t, "opt_bool"),
+		OptString:   absent(rapid.String()).Draw(t, "opt_string"),
+		OptInt32:    absent(rapid.Int32()).Draw(t, "opt_int32"),
+		OptInt64:    absent(rapid.Int64()).Draw(t, "opt_int64"),
+		OptFloat:    absent(drawFloat).Draw(t, "opt_float"),
+		OptDecimal:  absent(drawDecimal).Draw(t, "opt_decimal"),
+		OptUUID:     absent(drawUUID).Draw(t, "opt_uuid"),
+		OptTime:     absent(drawTime).Draw(t, "opt_time"),
+		OptDate:     absent(drawDate).Draw(t, "opt_date"),
+		OptDuration: absent(drawDuration).Draw(t, "opt_duration"),
+		OptChannel:  absent(drawChannel).Draw(t, "opt_channel"),
+		OptOrigin:   absent(drawOrigin).Draw(t, "opt_origin"),
+		OptTotal:    absent(drawMoney).Draw(t, "opt_total"),
 	}
 	if rapid.Bool().Draw(t, "collections") {
 		r.OptBytes = drawBytes.Draw(t, "opt_bytes")
@@ -131,7 +149,8 @@ func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
 	})
 }
 
-// FuzzUnmarshal looks for panics, for input that is accepted and cannot be written again, and for values in errors.
+// FuzzUnmarshal looks for panics, for input that is accepted and cannot be written again, and for
+// values in errors.
 func FuzzUnmarshal(f *testing.F) {
 	whole, err := payload.Marshal(sample())
 	if err != nil {
@@ -139,7 +158,8 @@ func FuzzUnmarshal(f *testing.F) {
 	}
 	f.Add(whole)
 	for _, seed := range []string{
-		`{}`, `null`, ` {"bool" : tru}`, `{"string":"\ud83d\ude00 \u0000","lines":[{}]}`, `{"string":"\ud83d"}`, `{"x":[[],{}],"bool":1e5}`,
+		`{}`, `null`, ` {"bool" : tru}`, `{"string":"\ud83d\ude00 \u0000","lines":[{}]}`,
+		`{"string":"\ud83d"}`, `{"x":[[],{}],"bool":1e5}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -177,7 +197,8 @@ func FuzzStrings(f *testing.F) {
 		if out, err := payload.Marshal(one{s}); err == nil {
 			var theirs one
 			if err := json.Unmarshal(out, &theirs); err != nil || theirs.S != s {
-				t.Errorf("%q was written as %s, which encoding/json reads as %q, %v", s, out, theirs.S, err)
+				t.Errorf("%q was written as %s, which encoding/json reads as %q, %v", s, out,
+					theirs.S, err)
 			}
 		}
 		escaped := []byte(`{"s":"` + s + `"}`)

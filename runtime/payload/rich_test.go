@@ -113,7 +113,8 @@ func (r *rich) Validate() error {
 	)
 }
 
-// leaky has a Validate that does what generated ones never do: it quotes a value in an error of its own.
+// leaky has a Validate that does what generated ones never do: it quotes a value in an error of its
+// own.
 type leaky struct {
 	Email string `json:"email"`
 }
@@ -130,9 +131,12 @@ func sample() rich {
 	note := "ring twice"
 	id := uuid.MustParse("0198c0de-1111-7abc-8def-0123456789ab")
 	return rich{
-		Bool: true, String: `naïve "quote" <b> & \`, Int32: -7, Int64: 1 << 60, Float: 0.1, Decimal: "-12.50", UUID: id,
-		Time: time.Date(2026, 11, 30, 12, 0, 0, 500, time.FixedZone("", 3600)), Date: payload.Date{Year: 2026, Month: 11, Day: 30},
-		Duration: 90*time.Minute + 500*time.Millisecond, Bytes: []byte{0xfb, 0xff}, JSON: json.RawMessage(` {"a" : [1, null]} `),
+		Bool: true, String: `naïve "quote" <b> & \`, Int32: -7, Int64: 1 << 60, Float: 0.1,
+		Decimal: "-12.50", UUID: id,
+		Time:     time.Date(2026, 11, 30, 12, 0, 0, 500, time.FixedZone("", 3600)),
+		Date:     payload.Date{Year: 2026, Month: 11, Day: 30},
+		Duration: 90*time.Minute + 500*time.Millisecond, Bytes: []byte{0xfb, 0xff},
+		JSON:    json.RawMessage(` {"a" : [1, null]} `),
 		Channel: "web", Origin: "eu", Total: money{Amount: 1299, Currency: "EUR"},
 		Lines:  []line{{SKU: "A-1", Count: 2, Price: money{Amount: 500, Currency: "EUR"}}},
 		Labels: map[string]string{"z": "1", "a": "2", "m": "3"}, OptString: &note, OptUUID: &id,

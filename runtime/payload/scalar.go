@@ -16,26 +16,37 @@ import (
 	"github.com/google/uuid"
 )
 
-// scalars are the catalogue's built-in types, save for json. This is the place to add one: what a value is, which ones are valid
-// (nil: all), how one is written and read. A string type with a method Valid, as Decimal is, needs no line: codecOf treats it as an
-// enum.
+// scalars are the catalogue's built-in types, save for json. This is the place to add one: what a
+// value is, which ones are valid (nil: all), how one is written and read. A string type with a
+// method Valid, as Decimal is, needs no line: codecOf treats it as an enum.
 var scalars = map[reflect.Type]codec{
-	reflect.TypeFor[bool]():          plain("true or false", nil, strconv.AppendBool, same[bool]),
-	reflect.TypeFor[int32]():         plain("an integer of 32 bits", nil, appendInt[int32], parseInt[int32]),
-	reflect.TypeFor[int64]():         plain("an integer of 64 bits", nil, appendInt[int64], parseInt[int64]),
-	reflect.TypeFor[float64]():       plain("a finite number of 64 bits", finite, appendFloat, json.Number.Float64),
-	reflect.TypeFor[json.Number]():   plain("a number", nil, appendText[json.Number], same[json.Number]),
-	reflect.TypeFor[string]():        plain("a string in UTF-8", utf8.ValidString, appendQuoted, same[string]),
-	reflect.TypeFor[uuid.UUID]():     filled("the zero UUID", quoted("a UUID", nil, appendUUID, parseUUID)),
-	reflect.TypeFor[time.Time]():     filled("the zero time", quoted("an RFC 3339 time in the years 0 to 9999 UTC", fourDigits, appendTime, parseTime)),
-	reflect.TypeFor[Date]():          quoted("a day of the form 2006-01-02", Date.Valid, appendText[Date], ParseDate),
-	reflect.TypeFor[time.Duration](): quoted("an ISO 8601 duration in 64 bits of nanoseconds", nil, appendDuration, parseDuration),
-	reflect.TypeFor[[]byte]():        quoted("base64", nil, base64.StdEncoding.AppendEncode, base64.StdEncoding.DecodeString),
+	reflect.TypeFor[bool](): plain("true or false", nil, strconv.AppendBool, same[bool]),
+	reflect.TypeFor[int32](): plain("an integer of 32 bits", nil, appendInt[int32],
+		parseInt[int32]),
+	reflect.TypeFor[int64](): plain("an integer of 64 bits", nil, appendInt[int64],
+		parseInt[int64]),
+	reflect.TypeFor[float64](): plain("a finite number of 64 bits", finite, appendFloat,
+		json.Number.Float64),
+	reflect.TypeFor[json.Number](): plain("a number", nil, appendText[json.Number],
+		same[json.Number]),
+	reflect.TypeFor[string](): plain("a string in UTF-8", utf8.ValidString, appendQuoted,
+		same[string]),
+	reflect.TypeFor[uuid.UUID](): filled("the zero UUID",
+		quoted("a UUID", nil, appendUUID, parseUUID)),
+	reflect.TypeFor[time.Time](): filled("the zero time",
+		quoted("an RFC 3339 time in the years 0 to 9999 UTC", fourDigits, appendTime, parseTime)),
+	reflect.TypeFor[Date](): quoted("a day of the form 2006-01-02", Date.Valid,
+		appendText[Date], ParseDate),
+	reflect.TypeFor[time.Duration](): quoted("an ISO 8601 duration in 64 bits of nanoseconds", nil,
+		appendDuration, parseDuration),
+	reflect.TypeFor[[]byte](): quoted("base64", nil, base64.StdEncoding.AppendEncode,
+		base64.StdEncoding.DecodeString),
 }
 
 var rawType = reflect.TypeFor[json.RawMessage]() // of the catalogue's json
 
-// plain makes a codec for a Go type T that is a J in JSON. Its one error is that a value is not what noun says.
+// plain makes a codec for a Go type T that is a J in JSON. Its one error is that a value is not
+// what noun says.
 func plain[T any, J bool | json.Number | string](
 	noun string, valid func(T) bool, write func([]byte, T) []byte, read func(J) (T, error),
 ) codec {
@@ -63,7 +74,9 @@ func plain[T any, J bool | json.Number | string](
 }
 
 // quoted makes a codec of what is a string in JSON and needs no escapes there.
-func quoted[T any](noun string, valid func(T) bool, write func([]byte, T) []byte, read func(string) (T, error)) codec {
+func quoted[T any](
+	noun string, valid func(T) bool, write func([]byte, T) []byte, read func(string) (T, error),
+) codec {
 	inQuotes := func(b []byte, x T) []byte { return append(write(append(b, '"'), x), '"') }
 	return plain(noun, valid, inQuotes, read)
 }
@@ -108,7 +121,8 @@ func parseInt[T int32 | int64](number json.Number) (T, error) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// appendFloat writes the shortest form that reads back the same, with an exponent where ECMAScript has one.
+// appendFloat writes the shortest form that reads back the same, with an exponent where ECMAScript
+// has one.
 func appendFloat(b []byte, x float64) []byte {
 	if size := math.Abs(x); size != 0 && (size < 1e-6 || size >= 1e21) {
 		return strconv.AppendFloat(b, x, 'e', -1, 64)
@@ -155,15 +169,18 @@ func parseTime(text string) (t time.Time, err error) {
 // Decimal is an exact decimal number as text, such as -12.50. Trailing zeros are kept.
 type Decimal string
 
-// Valid says whether d is at most 1000 characters: digits without leading zeros and with an optional fraction, but no exponent.
+// Valid says whether d is at most 1000 characters: digits without leading zeros and with an
+// optional fraction, but no exponent.
 func (d Decimal) Valid() bool {
 	whole, fraction, dotted := strings.Cut(strings.TrimPrefix(string(d), "-"), ".")
-	return len(d) <= 1000 && digits(whole) && (whole == "0" || whole[0] != '0') && (!dotted || digits(fraction))
+	return len(d) <= 1000 && digits(whole) && (whole == "0" || whole[0] != '0') &&
+		(!dotted || digits(fraction))
 }
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// Date is a day of the calendar, without time and zone. Its text is 2026-11-30 (RFC 3339, full-date), its years 0 to 9999.
+// Date is a day of the calendar, without time and zone. Its text is 2026-11-30 (RFC 3339,
+// full-date), its years 0 to 9999.
 type Date struct {
 	Year  int
 	Month time.Month
@@ -210,7 +227,8 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// appendDuration writes hours, minutes and seconds without those that are zero: PT1H30M0.5S, -PT5S, PT0S.
+// appendDuration writes hours, minutes and seconds without those that are zero: PT1H30M0.5S, -PT5S,
+// PT0S.
 func appendDuration(b []byte, d time.Duration) []byte {
 	rest := uint64(d)
 	if d < 0 {
@@ -224,7 +242,8 @@ func appendDuration(b []byte, d time.Duration) []byte {
 	if minutes := rest / uint64(time.Minute) % 60; minutes > 0 {
 		b = fmt.Appendf(b, "%dM", minutes)
 	}
-	if rest %= uint64(time.Minute); rest > 0 || d == 0 { // at most eleven digits, which a float64 keeps
+	// at most eleven digits, which a float64 keeps
+	if rest %= uint64(time.Minute); rest > 0 || d == 0 {
 		b = append(strconv.AppendFloat(b, float64(rest)/1e9, 'f', -1, 64), 'S')
 	}
 	return b

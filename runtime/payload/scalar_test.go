@@ -58,8 +58,10 @@ func TestDurationsAreReadFromISO8601(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "P", "PT", "P1DT", "1H", "P1Y", "P1M", "PT1.5H", "PT1.S", "PT.5S", "PT1.1234567890S", "PT-1S", "--PT1S", "PT1S1M", "PT1S ",
-		"P1H", "PT1D", "P1W", "pt1s", "P999999999D", "PT2562047H47M16.854775808S", "-PT2562047H47M16.854775809S",
+		"", "P", "PT", "P1DT", "1H", "P1Y", "P1M", "PT1.5H", "PT1.S", "PT.5S", "PT1.1234567890S",
+		"PT-1S", "--PT1S", "PT1S1M", "PT1S ",
+		"P1H", "PT1D", "P1W", "pt1s", "P999999999D", "PT2562047H47M16.854775808S",
+		"-PT2562047H47M16.854775809S",
 		"PT99999999999999999999S", "P106752D", "PT1M1M", "1h", "-",
 	} {
 		if err := payload.Unmarshal([]byte(`{"d":"`+in+`"}`), &durations{}); err == nil {
@@ -75,7 +77,8 @@ func TestDecimalForm(t *testing.T) {
 			t.Errorf("%q is refused", s)
 		}
 	}
-	for _, s := range []string{"", "-", "+1", "01", "-00", ".5", "5.", "1.2.3", "1e3", "1,5", " 1", "--1", "1-", "٣", strings.Repeat("9", 1001)} {
+	for _, s := range []string{"", "-", "+1", "01", "-00", ".5", "5.", "1.2.3", "1e3", "1,5", " 1",
+		"--1", "1-", "٣", strings.Repeat("9", 1001)} {
 		if payload.Decimal(s).Valid() {
 			t.Errorf("%q is accepted", s)
 		}
@@ -85,13 +88,15 @@ func TestDecimalForm(t *testing.T) {
 func TestDate(t *testing.T) {
 	t.Parallel()
 	d := payload.DateOf(time.Date(2028, 2, 29, 23, 59, 0, 0, time.FixedZone("", 7200)))
-	if d != (payload.Date{Year: 2028, Month: 2, Day: 29}) || d.String() != "2028-02-29" || !d.Valid() {
+	if d != (payload.Date{Year: 2028, Month: 2, Day: 29}) || d.String() != "2028-02-29" ||
+		!d.Valid() {
 		t.Errorf("got %v", d)
 	}
 	if got := d.Time(time.UTC); !got.Equal(time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("got %v", got)
 	}
-	for _, s := range []string{"", "2026-2-3", "2026-13-01", "2026-02-29", "02026-01-01", "2026-01-01T00:00:00Z", "2026/01/01"} {
+	for _, s := range []string{"", "2026-2-3", "2026-13-01", "2026-02-29", "02026-01-01",
+		"2026-01-01T00:00:00Z", "2026/01/01"} {
 		if got, err := payload.ParseDate(s); err == nil {
 			t.Errorf("%q: got %v", s, got)
 		}
@@ -114,24 +119,34 @@ func TestConstraints(t *testing.T) {
 		err  error
 		want string
 	}{
-		"length counts characters":  {payload.Length("f", &word, 3, 3), ""},
-		"too short":                 {payload.Length("f", &word, 4, -1), "payload: f: fewer than 4 characters"},
-		"too long":                  {payload.Length("f", &word, 0, 2), "payload: f: more than 2 characters"},
-		"no string":                 {payload.Length[string]("f", nil, 4, 4), ""},
-		"size counts bytes":         {payload.Size("f", []byte(word), 7, -1), "payload: f: fewer than 7 bytes"},
-		"nil bytes are none":        {payload.Size("f", nil, 1, -1), "payload: f: fewer than 1 bytes"},
-		"items":                     {payload.Items("f", 3, 0, 2), "payload: f: more than 2 items"},
-		"no limit":                  {payload.Items("f", math.MaxInt, 0, -1), ""},
-		"pattern is not anchored":   {payload.Pattern("f", &word, regexp.MustCompile("ö")), ""},
-		"pattern":                   {payload.Pattern("f", &word, regexp.MustCompile("^ö")), "payload: f: does not match ^ö"},
-		"no string for the pattern": {payload.Pattern[channel]("f", nil, regexp.MustCompile("a")), ""},
-		"least":                     {payload.AtLeast("f", &seven, 7), ""},
-		"less":                      {payload.AtLeast("f", &seven, 8), "payload: f: less than 8"},
-		"most":                      {payload.AtMost("f", &half, 0.5), ""},
-		"more":                      {payload.AtMost("f", &half, 0.25), "payload: f: greater than 0.25"},
-		"no number":                 {payload.Check(payload.AtLeast[int64]("f", nil, 1), payload.AtMost[int64]("f", nil, 1)), ""},
-		"NaN is in no range":        {payload.AtMost("f", ptr(math.NaN()), 1), "payload: f: greater than 1"},
-		"the first one":             {payload.Check(nil, payload.Items("a", 1, 2, 3), payload.Items("b", 1, 2, 3)), "payload: a: fewer than 2 items"},
+		"length counts characters": {payload.Length("f", &word, 3, 3), ""},
+		"too short": {payload.Length("f", &word, 4, -1),
+			"payload: f: fewer than 4 characters"},
+		"too long": {payload.Length("f", &word, 0, 2),
+			"payload: f: more than 2 characters"},
+		"no string": {payload.Length[string]("f", nil, 4, 4), ""},
+		"size counts bytes": {payload.Size("f", []byte(word), 7, -1),
+			"payload: f: fewer than 7 bytes"},
+		"nil bytes are none": {payload.Size("f", nil, 1, -1),
+			"payload: f: fewer than 1 bytes"},
+		"items":                   {payload.Items("f", 3, 0, 2), "payload: f: more than 2 items"},
+		"no limit":                {payload.Items("f", math.MaxInt, 0, -1), ""},
+		"pattern is not anchored": {payload.Pattern("f", &word, regexp.MustCompile("ö")), ""},
+		"pattern": {payload.Pattern("f", &word, regexp.MustCompile("^ö")),
+			"payload: f: does not match ^ö"},
+		"no string for the pattern": {payload.Pattern[channel]("f", nil, regexp.MustCompile("a")),
+			""},
+		"least": {payload.AtLeast("f", &seven, 7), ""},
+		"less":  {payload.AtLeast("f", &seven, 8), "payload: f: less than 8"},
+		"most":  {payload.AtMost("f", &half, 0.5), ""},
+		"more": {payload.AtMost("f", &half, 0.25),
+			"payload: f: greater than 0.25"},
+		"no number": {payload.Check(payload.AtLeast[int64]("f", nil, 1),
+			payload.AtMost[int64]("f", nil, 1)), ""},
+		"NaN is in no range": {payload.AtMost("f", ptr(math.NaN()), 1),
+			"payload: f: greater than 1"},
+		"the first one": {payload.Check(nil, payload.Items("a", 1, 2, 3),
+			payload.Items("b", 1, 2, 3)), "payload: a: fewer than 2 items"},
 	} {
 		got := ""
 		if c.err != nil {

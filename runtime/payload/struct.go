@@ -31,7 +31,9 @@ func fieldsOf(t reflect.Type) []*field {
 			continue
 		}
 		name := cmp.Or(tag, f.Name)
-		list = append(list, &field{i, name, string(appendQuoted(nil, name)) + ":", option == "omitempty", codecOf(f.Type)})
+		list = append(list,
+			&field{i, name, string(appendQuoted(nil, name)) + ":", option == "omitempty",
+				codecOf(f.Type)})
 	}
 	fields.Store(t, list)
 	return list

@@ -16,6 +16,8 @@ type BaseStore struct{}
 
 func (BaseStore) mustEmbedBaseStore() {}
 
+var _ interface{ mustEmbedBaseStore() } = BaseStore{}
+
 // Watermark returns one that never moves: reads begin where a shard begins, which is right for
 // every database, and slow for a long backlog.
 func (BaseStore) Watermark(context.Context, WatermarkParams) (WatermarkResult, error) {

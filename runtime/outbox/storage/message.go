@@ -77,8 +77,8 @@ type Item struct {
 	Interrupted bool
 	// NotDue says that the next attempt lies in the future.
 	NotDue bool
-	// Unreadable says why the row is no event, if somebody else has written it. The relay makes it a
-	// dead letter.
+	// Unreadable says why the row is no event, if somebody else has written it. The relay makes it
+	// a dead letter.
 	Unreadable error
 }
 

@@ -3,7 +3,8 @@ package storage
 import "testing"
 
 func TestParseTypeName(t *testing.T) {
-	for _, bad := range []string{"", "@1", "a", "a@", "a@0", "a@01", "a@+1", "a@-1", "a@1@2", "a@x"} {
+	for _, bad := range []string{"", "@1", "a", "a@", "a@0", "a@01", "a@+1", "a@-1", "a@1@2",
+		"a@x"} {
 		if name, version, err := ParseTypeName(bad); err == nil {
 			t.Errorf("%q was read as %s and %d", bad, name, version)
 		}

@@ -20,7 +20,8 @@ type KeyRead struct {
 type ReadParams struct {
 	Shards []ShardRead
 	Known  []int64 // seqs to leave out
-	// MaxBytes cuts a shard off once its payloads reach it together. One event at least is returned.
+	// MaxBytes cuts a shard off once its payloads reach it together. One event at least is
+	// returned.
 	MaxBytes int
 }
 
@@ -45,21 +46,23 @@ type ReadKeysResult struct{ Items []Item }
 
 // WatermarkParams are those of Store.Watermark.
 type WatermarkParams struct {
-	// Seen is the highest Seq that any read has returned. The relay wants the watermark to reach it.
+	// Seen is the highest Seq that any read has returned. The relay wants the watermark to reach
+	// it.
 	Seen int64
-	// State is what the previous call for this relay returned, or nil at first. Only the store knows
-	// what it is.
+	// State is what the previous call for this relay returned, or nil at first. Only the store
+	// knows what it is.
 	State any
 }
 
 // WatermarkResult is where the watermark stands.
 type WatermarkResult struct {
-	// Seq is the watermark: to reads that begin after this call, every event up to it is visible, or
-	// never will be. Events of transactions that last for long are excepted, which Late announces.
+	// Seq is the watermark: to reads that begin after this call, every event up to it is visible,
+	// or never will be. Events of transactions that last for long are excepted, which Late
+	// announces.
 	Seq int64
 	// Late says that since the previous call, events below an earlier watermark may have become
-	// visible, behind LateAfter. What was read meanwhile must not be used: it may hold successors of
-	// these events without them.
+	// visible, behind LateAfter. What was read meanwhile must not be used: it may hold successors
+	// of these events without them.
 	Late      bool
 	LateAfter int64
 	// Watching says that the store wants to be asked after the next read, too, even if that reads

@@ -8,7 +8,9 @@ import (
 
 func TestASchemaIsComparedWithTheDatabases(t *testing.T) {
 	t.Parallel()
-	schema := Schema{Migrations: "db/migrations", Features: []FeatureVersion{{"outbox", 3}, {"inbox", 1}}}
+	schema := Schema{
+		Migrations: "db/migrations", Features: []FeatureVersion{{"outbox", 3}, {"inbox", 1}},
+	}
 	inbox := SchemaVersion{"inbox", 1, 1}
 	for _, test := range []struct {
 		name    string
@@ -17,7 +19,8 @@ func TestASchemaIsComparedWithTheDatabases(t *testing.T) {
 		say     []string // nothing if the database will do
 	}{
 		{"the same", []SchemaVersion{{"outbox", 3, 1}, inbox}, false, nil},
-		{"newer, and it serves this version", []SchemaVersion{inbox, {"outbox", 7, 3}, {"jobs", 9, 9}}, false, nil},
+		{"newer, and it serves this version",
+			[]SchemaVersion{inbox, {"outbox", 7, 3}, {"jobs", 9, 9}}, false, nil},
 		{"one step behind", []SchemaVersion{{"outbox", 2, 1}, inbox}, true, []string{
 			"version 2", "needs version 3", "the migration …_outboxgen_outbox_3.sql of db/migrations",
 		}},
@@ -46,7 +49,8 @@ func TestASchemaIsComparedWithTheDatabases(t *testing.T) {
 			}
 		}
 	}
-	if err := (Schema{Features: schema.Features}).Check(nil); !strings.Contains(err.Error(), "schema.sql") {
+	schema.Migrations = ""
+	if err := schema.Check(nil); !strings.Contains(err.Error(), "schema.sql") {
 		t.Errorf("without migrations: got %v", err)
 	}
 }

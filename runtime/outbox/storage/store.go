@@ -11,8 +11,8 @@ import (
 type Store interface {
 	// Join registers a relay, alive for Lease from now on. Its id must never have been used before.
 	Join(context.Context, JoinParams) (JoinResult, error)
-	// Renew makes the relay count as alive for Lease from now on. If its lease has ended, it returns
-	// ErrLeaseLost and changes nothing.
+	// Renew makes the relay count as alive for Lease from now on. If its lease has ended, it
+	// returns ErrLeaseLost and changes nothing.
 	Renew(context.Context, RenewParams) (RenewResult, error)
 	// Check says which outbox the relay works on, or returns ErrLeaseLost if it is not registered.
 	// The relay asks ten times a second: after a crash of the database, what it remembers may be
@@ -44,7 +44,8 @@ type Store interface {
 	// Maintain removes what is kept no longer, and prepares room for what comes. The relay calls it
 	// about once a minute; of several calls at the same time one does the work.
 	Maintain(context.Context, MaintainParams) (MaintainResult, error)
-	// CountBacklog counts what waits in the outbox. The relay asks every ten seconds, for its Stats.
+	// CountBacklog counts what waits in the outbox. The relay asks every ten seconds, for its
+	// Stats.
 	CountBacklog(context.Context, CountBacklogParams) (CountBacklogResult, error)
 
 	// Doorbell is rung by enqueues on this store. It is always the same one.
@@ -74,8 +75,8 @@ var ErrUnusable = errors.New("the database cannot be used")
 type Ownership struct {
 	Shard int32
 	Fence int64 // the fencing token: it grows by one whenever the shard changes hands
-	// Suspect says that the previous owner's lease ended before it gave the shard back: an event may
-	// have ended its process.
+	// Suspect says that the previous owner's lease ended before it gave the shard back: an event
+	// may have ended its process.
 	Suspect bool
 }
 

@@ -18,28 +18,34 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// InboxHarness is an inbox's store under test and the outbox of the same database, both empty. The outbox has 16 shards.
+// InboxHarness is an inbox's store under test and the outbox of the same database, both empty. The
+// outbox has 16 shards.
 type InboxHarness[Tx any] struct {
 	Store   inbox.Store[Tx]
 	Outbox  storage.Store
-	Enqueue func(ctx context.Context, tx Tx, e outboxtest.Event, opts ...outbox.EnqueueOption) (outbox.ID, error)
+	Enqueue func(ctx context.Context, tx Tx, e outboxtest.Event,
+		opts ...outbox.EnqueueOption) (outbox.ID, error)
 	// Break has the commit of tx fail, by closing its connection for instance.
 	Break func(tx Tx)
 }
 
-// TestInbox checks that a store keeps what inbox.Store promises, alone and under an inbox. Open is called for every test and may
-// register clean-ups with t.
+// TestInbox checks that a store keeps what inbox.Store promises, alone and under an inbox. Open is
+// called for every test and may register clean-ups with t.
 func TestInbox[Tx any](t *testing.T, open func(t *testing.T) InboxHarness[Tx]) {
 	for name, test := range map[string]func(*consuming[Tx]){
-		"an event is fresh once":                                  (*consuming[Tx]).testFreshOnce,
-		"a delivery does not wait for one that is being handled":  (*consuming[Tx]).testInFlight,
-		"a rollback leaves no claim":                              (*consuming[Tx]).testClaimRolledBack,
-		"a commit that fails leaves no claim":                     (*consuming[Tx]).testCommitFails,
-		"a panic leaves no claim":                                 (*consuming[Tx]).testPanicRollsBack,
-		"two consumers handle the same event":                     (*consuming[Tx]).testTwoConsumers,
-		"a claim that is not fresh leaves the transaction usable": (*consuming[Tx]).testTransactionStaysUsable,
-		"a redispatch makes due what the event caused":            (*consuming[Tx]).testRedispatch,
-		"effects happen once under failures":                      (*consuming[Tx]).testEffectsOnce,
+		"an event is fresh once":                                 (*consuming[Tx]).testFreshOnce,
+		"a delivery does not wait for one that is being handled": (*consuming[Tx]).testInFlight,
+		"a rollback leaves no " +
+			"claim": (*consuming[Tx]).testClaimRolledBack,
+		"a commit that fails leaves no claim": (*consuming[Tx]).testCommitFails,
+		"a panic leaves no " +
+			"claim": (*consuming[Tx]).testPanicRollsBack,
+		"two consumers handle the same " +
+			"event": (*consuming[Tx]).testTwoConsumers,
+		"a claim that is not fresh leaves the transaction " +
+			"usable": (*consuming[Tx]).testTransactionStaysUsable,
+		"a redispatch makes due what the event caused": (*consuming[Tx]).testRedispatch,
+		"effects happen once under failures":           (*consuming[Tx]).testEffectsOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,9 +87,12 @@ func (c *consuming[Tx]) claim(consumer string, event outbox.ID, want inbox.Claim
 	}
 }
 
-func (c *consuming[Tx]) claimIn(ctx context.Context, tx Tx, consumer string, event outbox.ID, want inbox.Claim) {
+func (c *consuming[Tx]) claimIn(
+	ctx context.Context, tx Tx, consumer string, event outbox.ID, want inbox.Claim,
+) {
 	c.Helper()
-	got, err := c.InboxHarness.Store.Claim(ctx, tx, inbox.ClaimParams{Consumer: consumer, Event: event})
+	got, err := c.InboxHarness.Store.Claim(ctx, tx,
+		inbox.ClaimParams{Consumer: consumer, Event: event})
 	if err != nil || got.Claim != want {
 		c.Errorf("claim: got %q, %v, want %q", got.Claim, err, want)
 	}
@@ -204,7 +213,9 @@ func (c *consuming[Tx]) testRedispatch() {
 	cause, other := uuid.New(), uuid.New()
 	c.must(c.inTx(func(ctx context.Context, tx Tx) error {
 		for n, causation := range []outbox.ID{cause, cause, cause, other, uuid.Nil} {
-			if _, err := c.Enqueue(ctx, tx, outboxtest.Event{Entity: fmt.Sprint("entity ", n), N: int64(n)}, outbox.WithCausation(causation)); err != nil {
+			if _, err := c.Enqueue(ctx, tx,
+				outboxtest.Event{Entity: fmt.Sprint("entity ", n), N: int64(n)},
+				outbox.WithCausation(causation)); err != nil {
 				return err
 			}
 		}
@@ -216,16 +227,19 @@ func (c *consuming[Tx]) testRedispatch() {
 		switch number(&m.Message) {
 		case 0: // never tried
 		case 1: // tried, and due
-			retries = append(retries, storage.Retry{Position: m.Position, Attempts: 1, Error: "now"})
+			retries = append(retries,
+				storage.Retry{Position: m.Position, Attempts: 1, Error: "now"})
 		default:
-			retries = append(retries, storage.Retry{Position: m.Position, Attempts: 2, Delay: time.Hour, Error: "later"})
+			retries = append(retries,
+				storage.Retry{Position: m.Position, Attempts: 2, Delay: time.Hour, Error: "later"})
 		}
 	}
 	c.settle(storage.SettleParams{Relay: relay, Owned: owned, Retries: retries})
 	redispatch := func(want int, result error) {
 		c.Helper()
 		err := c.inTx(func(ctx context.Context, tx Tx) error {
-			r, err := c.InboxHarness.Store.Redispatch(ctx, tx, inbox.RedispatchParams{Causation: cause})
+			r, err := c.InboxHarness.Store.Redispatch(ctx, tx,
+				inbox.RedispatchParams{Causation: cause})
 			if err != nil || r.Due != want {
 				c.Errorf("redispatch: got %d, %v, want %d", r.Due, err, want)
 			}
@@ -250,7 +264,8 @@ func (c *consuming[Tx]) testRedispatch() {
 	redispatch(0, nil)
 }
 
-// testEffectsOnce has 20 subscribers deliver 50 events each, to handlers that fail half of the time. The effect is an event.
+// testEffectsOnce has 20 subscribers deliver 50 events each, to handlers that fail half of the
+// time. The effect is an event.
 func (c *consuming[Tx]) testEffectsOnce() {
 	const subscribers, events = 20, 50
 	messages := make([]*outbox.Message, events)
@@ -259,7 +274,8 @@ func (c *consuming[Tx]) testEffectsOnce() {
 		messages[n].Payload = fmt.Appendf(nil, `{"entity":"entity %d","n":%d}`, n, n)
 	}
 	i := inbox.New(consumer, c.InboxHarness.Store, map[string]inbox.Route[Tx]{
-		"thing.happened@1": inbox.RouteTo(func(ctx context.Context, tx Tx, m *outbox.Message, e outboxtest.Event) error {
+		"thing.happened@1": inbox.RouteTo(func(ctx context.Context, tx Tx, m *outbox.Message,
+			e outboxtest.Event) error {
 			if _, err := c.Enqueue(ctx, tx, e, outbox.WithCausation(m.ID)); err != nil {
 				return err
 			}
@@ -305,7 +321,8 @@ func (c *consuming[Tx]) deliver(h inbox.Handler, m *outbox.Message) inbox.Outcom
 		switch {
 		case err == nil:
 			return outcome
-		case !errors.Is(err, errRollback) && !errors.Is(err, inbox.ErrInFlight) && !errors.As(err, &panicked):
+		case !errors.Is(err, errRollback) && !errors.Is(err, inbox.ErrInFlight) &&
+			!errors.As(err, &panicked):
 			c.Errorf("handle: %v", err)
 			return outcome
 		}

@@ -21,17 +21,18 @@ const Topic = "things.happened"
 // PublisherHarness is a publisher under test, on a broker of its own that is empty.
 type PublisherHarness struct {
 	Publisher outbox.Publisher
-	// Receive waits for n messages on Topic that no earlier call has returned, and returns them as a subscriber hands them to an
-	// inbox: those of one key in the broker's order.
+	// Receive waits for n messages on Topic that no earlier call has returned, and returns them as
+	// a subscriber hands them to an inbox: those of one key in the broker's order.
 	Receive func(ctx context.Context, n int) ([]outbox.Message, error)
-	// Stop ends the broker, which keeps its messages, and Restart brings it back. Without them nothing is tested that needs it.
+	// Stop ends the broker, which keeps its messages, and Restart brings it back. Without them
+	// nothing is tested that needs it.
 	Stop, Restart func()
 	// MaxBytes is the size above which the broker refuses a payload. Without it that is not tested.
 	MaxBytes int
 }
 
-// TestPublisher checks that a publisher keeps what outbox.Publisher promises. Open is called for every test and may register
-// clean-ups with t.
+// TestPublisher checks that a publisher keeps what outbox.Publisher promises. Open is called for
+// every test and may register clean-ups with t.
 func TestPublisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 	for name, test := range publisherTests {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +72,10 @@ type publishing struct {
 // message returns a message with all that a relay fills in.
 func message(key string) *outbox.Message {
 	return &outbox.Message{
-		ID: uuid.New(), Type: "thing.happened", Version: 1, Source: "outboxgen/conformance", Topic: Topic, Key: key,
-		Payload: []byte(`{"entity":"` + secretPayload + `"}`), ContentType: outbox.ContentType, CreatedAt: time.Now().UTC().Truncate(time.Microsecond),
+		ID: uuid.New(), Type: "thing.happened", Version: 1, Source: "outboxgen/conformance",
+		Topic: Topic, Key: key,
+		Payload: []byte(`{"entity":"` + secretPayload + `"}`), ContentType: outbox.ContentType,
+		CreatedAt: time.Now().UTC().Truncate(time.Microsecond),
 	}
 }
 
@@ -134,7 +137,8 @@ func testEveryAttribute(p *publishing) {
 	full.CausationID = uuid.New()
 	full.CreatedAt = time.Date(2026, 11, 30, 12, 0, 0, 123_456_000, time.UTC)
 	full.Headers = map[string]string{
-		outbox.HeaderTraceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tenant": "Käse & Co: a=b; 100%", "empty": "",
+		outbox.HeaderTraceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		"tenant":                 "Käse & Co: a=b; 100%", "empty": "",
 	}
 	binary, empty := message("k"), message("")
 	binary.ContentType = "application/octet-stream"
@@ -152,10 +156,14 @@ func testEveryAttribute(p *publishing) {
 		}
 		delete(sent, got.ID)
 		for attribute, differs := range map[string]bool{
-			"type": got.Type != want.Type || got.Version != want.Version, "source": got.Source != want.Source,
-			"topic": got.Topic != want.Topic, "key": got.Key != want.Key, "payload": !bytes.Equal(got.Payload, want.Payload),
-			"content type": got.ContentType != want.ContentType, "causation": got.CausationID != want.CausationID,
-			"time": !got.CreatedAt.Equal(want.CreatedAt), "headers": !sameHeaders(got.Headers, want.Headers),
+			"type":   got.Type != want.Type || got.Version != want.Version,
+			"source": got.Source != want.Source,
+			"topic":  got.Topic != want.Topic, "key": got.Key != want.Key,
+			"payload":      !bytes.Equal(got.Payload, want.Payload),
+			"content type": got.ContentType != want.ContentType,
+			"causation":    got.CausationID != want.CausationID,
+			"time":         !got.CreatedAt.Equal(want.CreatedAt),
+			"headers":      !sameHeaders(got.Headers, want.Headers),
 		} {
 			if differs {
 				p.Errorf("%s: got %s, want %s", attribute, attributes(&got), attributes(want))
@@ -258,7 +266,8 @@ func testPublishCancelled(p *publishing) {
 		switch {
 		case err == nil:
 			p.expect(m)
-		case errors.Is(err, outbox.ErrPermanent), !errors.Is(err, ctx.Err()) && !errors.Is(err, outbox.ErrUnreachable):
+		case errors.Is(err, outbox.ErrPermanent), !errors.Is(err, ctx.Err()) &&
+			!errors.Is(err, outbox.ErrUnreachable):
 			p.Errorf("got %v, want an error that wraps %v or ErrUnreachable", err, ctx.Err())
 		}
 	}

@@ -20,9 +20,15 @@ import (
 
 // relayTests check a store under the real relay.
 var relayTests = map[string]func(*testing.T, *world){
-	"order per key with 8 workers and 50 keys":              testOrderPerKey,
-	"two relays publish each event once":                    func(t *testing.T, w *world) { testManyRelays(t, w, 2) },
-	"four relays publish each event once":                   func(t *testing.T, w *world) { testManyRelays(t, w, 4) },
+	"order per key with 8 workers and 50 keys": testOrderPerKey,
+	"two relays publish each event once": func(t *testing.T,
+		w *world) {
+		testManyRelays(t, w, 2)
+	},
+	"four relays publish each event once": func(t *testing.T,
+		w *world) {
+		testManyRelays(t, w, 4)
+	},
 	"late commits are published":                            testLateCommit,
 	"a late commit precedes its successors":                 testLateOrder,
 	"commits in any order under load lose nothing":          testCommitStorm,
@@ -52,7 +58,9 @@ func config() outbox.Config {
 }
 
 // run runs a relay until the returned function is called, which waits for its end.
-func (w *world) run(store storage.Store, p outbox.Publisher, c outbox.Config) (*outbox.Relay, func()) {
+func (w *world) run(
+	store storage.Store, p outbox.Publisher, c outbox.Config,
+) (*outbox.Relay, func()) {
 	w.Helper()
 	relay, err := outbox.NewRelay(store, p, c)
 	w.must(err)
@@ -89,7 +97,8 @@ func number(m *outbox.Message) int64 {
 	return e.N
 }
 
-// ordered fails unless each key's events have been published with ascending numbers; those published before may be repeated.
+// ordered fails unless each key's events have been published with ascending numbers; those
+// published before may be repeated.
 func (w *world) ordered(messages []outbox.Message) {
 	w.Helper()
 	last, seen := map[string]int64{}, map[outbox.ID]bool{}
@@ -123,17 +132,19 @@ func testOrderPerKey(_ *testing.T, w *world) {
 	for n := range each {
 		var events []outbox.Event
 		for k := range keys {
-			events = append(events, outboxtest.Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
+			events = append(events,
+				outboxtest.Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
 		}
 		w.enqueue(events...)
 	}
 	recording := &outboxtest.RecordingPublisher{}
-	flaky := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
-		if rand.IntN(10) == 0 {
-			return outboxtest.Refuse
-		}
-		return outboxtest.Deliver
-	}}
+	flaky := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(*outbox.Message) outboxtest.Fault {
+			if rand.IntN(10) == 0 {
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}
 	c := config()
 	c.Concurrency, c.MaxAttempts = 8, 1000
 	_, stop := w.run(w.Store, flaky, c)
@@ -168,7 +179,9 @@ func testManyRelays(_ *testing.T, w *world, relays int) {
 			for n := 0; n < events/4; n += 50 {
 				var batch []outbox.Event
 				for i := range 50 {
-					batch = append(batch, outboxtest.Event{Entity: fmt.Sprintf("key %d of %d", (n+i)%37, p), N: int64(n + i + 1)})
+					batch = append(batch,
+						outboxtest.Event{Entity: fmt.Sprintf("key %d of %d", (n+i)%37, p),
+							N: int64(n + i + 1)})
 				}
 				w.enqueue(batch...)
 			}
@@ -194,10 +207,12 @@ func testLateCommit(_ *testing.T, w *world) {
 	recording := &outboxtest.RecordingPublisher{}
 	w.run(w.Store, recording, config())
 	slow := w.begin()
-	_, err := slow.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: "late", N: 1}, outboxtest.Event{N: 2}})
+	_, err := slow.Enqueue(w.Context(),
+		[]outbox.Event{outboxtest.Event{Entity: "late", N: 1}, outboxtest.Event{N: 2}})
 	w.must(err)
 	for i := range 200 { // for longer than the relay's patience with transactions that do not end
-		w.enqueue(outboxtest.Event{Entity: fmt.Sprint("early ", i%7), N: int64(i)}, outboxtest.Event{N: int64(i)})
+		w.enqueue(outboxtest.Event{Entity: fmt.Sprint("early ", i%7), N: int64(i)},
+			outboxtest.Event{N: int64(i)})
 		w.wait(recording, 2*i+2)
 		sleepABit(w.Context(), 5*time.Millisecond)
 	}
@@ -217,8 +232,9 @@ func sleepABit(ctx context.Context, d time.Duration) {
 	}
 }
 
-// testLateOrder: a long transaction takes the aggregate's lock and enqueues; another waits for the lock, enqueues behind it and
-// commits right after it. Whoever sees the second must have seen the first.
+// testLateOrder: a long transaction takes the aggregate's lock and enqueues; another waits for the
+// lock, enqueues behind it and commits right after it. Whoever sees the second must have seen the
+// first.
 func testLateOrder(_ *testing.T, w *world) {
 	recording := &outboxtest.RecordingPublisher{}
 	w.run(w.Store, recording, config())
@@ -242,7 +258,8 @@ func testLateOrder(_ *testing.T, w *world) {
 	w.once(messages, published)
 }
 
-// testCommitStorm commits transactions in another order than they enqueue in, some never, while relays come and go.
+// testCommitStorm commits transactions in another order than they enqueue in, some never, while
+// relays come and go.
 func testCommitStorm(_ *testing.T, w *world) {
 	recording := &outboxtest.RecordingPublisher{}
 	w.run(w.Store, recording, config())
@@ -264,7 +281,8 @@ func testCommitStorm(_ *testing.T, w *world) {
 			}
 			for n := range 150 {
 				tx := w.begin()
-				_, err := tx.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: fmt.Sprintf("%d/%d", p, n), N: 1}})
+				_, err := tx.Enqueue(w.Context(),
+					[]outbox.Event{outboxtest.Event{Entity: fmt.Sprintf("%d/%d", p, n), N: 1}})
 				w.must(err)
 				if open = append(open, tx); len(open) > 4 {
 					end(random.IntN(len(open)))

@@ -58,7 +58,8 @@ func (s *severed) Take(ctx context.Context, p storage.TakeParams) (storage.TakeR
 func (s *severed) Release(
 	ctx context.Context, p storage.ReleaseParams,
 ) (storage.ReleaseResult, error) {
-	return unlessSevered(s, func() (storage.ReleaseResult, error) { return s.Store.Release(ctx, p) })
+	return unlessSevered(s,
+		func() (storage.ReleaseResult, error) { return s.Store.Release(ctx, p) })
 }
 
 func (s *severed) Leave(ctx context.Context, p storage.LeaveParams) (storage.LeaveResult, error) {
@@ -99,11 +100,13 @@ func testVanished(_ *testing.T, w *world) {
 	c := config()
 	// It is for the end of the one that is cut off, which cannot drain.
 	c.PublishTimeout = 200 * time.Millisecond
-	dying := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
-		first.sever() // published, and never settled
-		return outboxtest.Deliver
-	}}
-	w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "b", N: 1}, outboxtest.Event{N: 1})
+	dying := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(*outbox.Message) outboxtest.Fault {
+			first.sever() // published, and never settled
+			return outboxtest.Deliver
+		}}
+	w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "b", N: 1},
+		outboxtest.Event{N: 1})
 	w.run(first, dying, c)
 	w.wait(recording, 1)
 	w.run(w.Store, recording, config())
@@ -142,7 +145,8 @@ func testPoison(_ *testing.T, w *world) {
 	// A relay that is cut off cannot drain.
 	c.PublishTimeout, c.MaxAttempts = 200*time.Millisecond, 3
 	recording := &outboxtest.RecordingPublisher{}
-	w.enqueue(outboxtest.Event{Entity: "poison", N: 1}, outboxtest.Event{Entity: "poison", N: 2}, outboxtest.Event{Entity: "bystander", N: 1}, outboxtest.Event{N: 1})
+	w.enqueue(outboxtest.Event{Entity: "poison", N: 1}, outboxtest.Event{Entity: "poison", N: 2},
+		outboxtest.Event{Entity: "bystander", N: 1}, outboxtest.Event{N: 1})
 	dead := func() bool {
 		return len(w.deadLetters(10)) > 0
 	}
@@ -152,16 +156,18 @@ func testPoison(_ *testing.T, w *world) {
 		}
 		mortal := &severed{Store: w.Store}
 		died := make(chan struct{})
-		relay, stop := w.run(mortal, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-			if m.Key == "poison" && number(m) == 1 && mortal.sever() {
-				close(died)
-				return outboxtest.Hang
-			}
-			if mortal.cut.Load() {
-				return outboxtest.Hang
-			}
-			return outboxtest.Deliver
-		}}, c)
+		relay, stop := w.run(mortal,
+			&outboxtest.FaultyPublisher{Next: recording,
+				Decide: func(m *outbox.Message) outboxtest.Fault {
+					if m.Key == "poison" && number(m) == 1 && mortal.sever() {
+						close(died)
+						return outboxtest.Hang
+					}
+					if mortal.cut.Load() {
+						return outboxtest.Hang
+					}
+					return outboxtest.Deliver
+				}}, c)
 		w.eventually("the relay dies of it, or it is dead", func() bool {
 			select {
 			case <-died:
@@ -214,11 +220,13 @@ func (p *blocking) Publish(ctx context.Context, m *outbox.Message) error {
 
 func testDrain(_ *testing.T, w *world) {
 	recording := &outboxtest.RecordingPublisher{}
-	slow := &blocking{Publisher: recording, began: make(chan struct{}, 10), goOn: make(chan struct{})}
+	slow := &blocking{Publisher: recording, began: make(chan struct{}, 10),
+		goOn: make(chan struct{})}
 	c := config()
 	c.Concurrency = 1
 	relay, stop := w.run(w.Store, slow, c)
-	w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2}, outboxtest.Event{N: 3})
+	w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2},
+		outboxtest.Event{N: 3})
 	<-slow.began
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()

@@ -14,12 +14,13 @@ func testHeldKey(_ *testing.T, w *world) {
 	var broken atomic.Bool
 	broken.Store(true)
 	recording := &outboxtest.RecordingPublisher{}
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-		if m.Key == "held" && broken.Load() {
-			return outboxtest.Refuse
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(m *outbox.Message) outboxtest.Fault {
+			if m.Key == "held" && broken.Load() {
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}
 	c := config()
 	c.MaxAttempts = 1 << 20
 	relay, _ := w.run(w.Store, faulty, c)
@@ -27,7 +28,8 @@ func testHeldKey(_ *testing.T, w *world) {
 	for i := 0; i < n; i += 100 {
 		var batch []outbox.Event
 		for j := range 100 {
-			batch = append(batch, outboxtest.Event{Entity: "held", N: int64(i + j + 1)}, outboxtest.Event{Entity: "free", N: int64(i + j + 1)})
+			batch = append(batch, outboxtest.Event{Entity: "held", N: int64(i + j + 1)},
+				outboxtest.Event{Entity: "free", N: int64(i + j + 1)})
 		}
 		w.enqueue(batch...)
 	}
@@ -45,42 +47,47 @@ func testDeadLetterPath(_ *testing.T, w *world) {
 	var broken atomic.Bool
 	broken.Store(true)
 	recording := &outboxtest.RecordingPublisher{}
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-		switch {
-		case broken.Load() && number(m) == 1:
-			return outboxtest.Refuse
-		case broken.Load() && number(m) == 3:
-			return outboxtest.RefuseForGood
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(m *outbox.Message) outboxtest.Fault {
+			switch {
+			case broken.Load() && number(m) == 1:
+				return outboxtest.Refuse
+			case broken.Load() && number(m) == 3:
+				return outboxtest.RefuseForGood
+			}
+			return outboxtest.Deliver
+		}}
 	c := config()
 	c.MaxAttempts = 3
 	relay, _ := w.run(w.Store, faulty, c)
-	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2}, outboxtest.Event{Entity: "a", N: 3}, outboxtest.Event{Entity: "a", N: 4})
+	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2},
+		outboxtest.Event{Entity: "a", N: 3}, outboxtest.Event{Entity: "a", N: 4})
 	messages := w.wait(recording, 2)
 	w.equal("published", fmt.Sprint(number(&messages[0]), number(&messages[1])), "2 4")
 	w.eventually("two are dead", func() bool { return relay.Stats().Dead == 2 })
 	letters := w.deadLetters(10)
-	attempts := map[outbox.ID]int32{letters[0].ID: letters[0].Attempts, letters[1].ID: letters[1].Attempts}
+	attempts := map[outbox.ID]int32{letters[0].ID: letters[0].Attempts,
+		letters[1].ID: letters[1].Attempts}
 	w.equal("attempts", attempts, map[outbox.ID]int32{ids[0]: 3, ids[2]: 1})
 	broken.Store(false)
 	w.equal("replayed", w.replay(ids[0], ids[2]), 2)
 	messages = w.wait(recording, 4)
-	w.equal("ids of the replayed", fmt.Sprint(messages[2].ID, messages[3].ID), fmt.Sprint(ids[0], ids[2]))
+	w.equal("ids of the replayed", fmt.Sprint(messages[2].ID, messages[3].ID),
+		fmt.Sprint(ids[0], ids[2]))
 }
 
 func testOutage(_ *testing.T, w *world) {
 	var down atomic.Bool
 	var tries atomic.Int64
 	recording := &outboxtest.RecordingPublisher{}
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
-		if down.Load() {
-			tries.Add(1)
-			return outboxtest.Unreachable
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(*outbox.Message) outboxtest.Fault {
+			if down.Load() {
+				tries.Add(1)
+				return outboxtest.Unreachable
+			}
+			return outboxtest.Deliver
+		}}
 	c := config()
 	c.MaxAttempts = 2
 	down.Store(true)
@@ -92,7 +99,8 @@ func testOutage(_ *testing.T, w *world) {
 	w.enqueue(events...)
 	w.eventually("the breaker opens", func() bool { return relay.Stats().Open })
 	before := tries.Load()
-	w.eventually("the broker is tried again, a little", func() bool { return tries.Load() >= before+3 })
+	w.eventually("the broker is tried again, a little",
+		func() bool { return tries.Load() >= before+3 })
 	for _, m := range w.all() {
 		w.equal("attempts", m.Attempts, 0)
 	}
@@ -106,12 +114,13 @@ func testOutage(_ *testing.T, w *world) {
 
 func testHang(_ *testing.T, w *world) {
 	recording := &outboxtest.RecordingPublisher{}
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-		if m.Key == "hangs" {
-			return outboxtest.Hang
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(m *outbox.Message) outboxtest.Fault {
+			if m.Key == "hangs" {
+				return outboxtest.Hang
+			}
+			return outboxtest.Deliver
+		}}
 	c := config()
 	c.PublishTimeout, c.MaxAttempts = 50*time.Millisecond, 2
 	relay, _ := w.run(w.Store, faulty, c)
@@ -128,12 +137,13 @@ func testHang(_ *testing.T, w *world) {
 func testPanic(_ *testing.T, w *world) {
 	recording := &outboxtest.RecordingPublisher{}
 	var tried atomic.Bool
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-		if number(m) == 1 && !tried.Swap(true) {
-			return outboxtest.Panic
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(m *outbox.Message) outboxtest.Fault {
+			if number(m) == 1 && !tried.Swap(true) {
+				return outboxtest.Panic
+			}
+			return outboxtest.Deliver
+		}}
 	relay, _ := w.run(w.Store, faulty, config())
 	w.enqueue(outboxtest.Event{Entity: "panics", N: 1}, outboxtest.Event{Entity: "panics", N: 2})
 	w.ordered(w.wait(recording, 2))
@@ -143,12 +153,13 @@ func testPanic(_ *testing.T, w *world) {
 func testLostAcknowledgement(_ *testing.T, w *world) {
 	var lost atomic.Int64
 	recording := &outboxtest.RecordingPublisher{}
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(*outbox.Message) outboxtest.Fault {
-		if lost.Add(1) == 1 {
-			return outboxtest.LoseAcknowledgement
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(*outbox.Message) outboxtest.Fault {
+			if lost.Add(1) == 1 {
+				return outboxtest.LoseAcknowledgement
+			}
+			return outboxtest.Deliver
+		}}
 	w.run(w.Store, faulty, config())
 	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1})
 	messages := w.wait(recording, 2)
@@ -161,19 +172,21 @@ func testManyHeld(_ *testing.T, w *world) {
 	var broken atomic.Bool
 	broken.Store(true)
 	recording := &outboxtest.RecordingPublisher{}
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-		if broken.Load() {
-			return outboxtest.Refuse
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(m *outbox.Message) outboxtest.Fault {
+			if broken.Load() {
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}
 	c := config()
 	c.MaxAttempts = 1 << 20
 	relay, _ := w.run(w.Store, faulty, c)
 	for n := range 3 {
 		var events []outbox.Event
 		for k := range 300 {
-			events = append(events, outboxtest.Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
+			events = append(events,
+				outboxtest.Event{Entity: fmt.Sprint("key ", k), N: int64(n + 1)})
 		}
 		w.enqueue(events...)
 	}

@@ -1,5 +1,5 @@
-// Package conformance has the suites that implementations must pass: TestStore and TestInbox those of
-// a database, TestPublisher and TestSubscriber those of a broker.
+// Package conformance has the suites that implementations must pass: TestStore and TestInbox those
+// of a database, TestPublisher and TestSubscriber those of a broker.
 package conformance
 
 import (
@@ -17,7 +17,8 @@ import (
 
 // Tx is a business transaction of the store under test.
 type Tx interface {
-	Enqueue(ctx context.Context, events []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID, error)
+	Enqueue(ctx context.Context, events []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID,
+		error)
 	Commit(ctx context.Context) error
 	Rollback(ctx context.Context) error
 }
@@ -37,8 +38,8 @@ type Harness struct {
 // Shards is the number of shards that TestStore asks of a Harness.
 const Shards = 16
 
-// TestStore checks that a store keeps what storage.Store and storage.Operator promise, alone and under relays. Open is called for every test
-// and may register clean-ups with t.
+// TestStore checks that a store keeps what storage.Store and storage.Operator promise, alone and
+// under relays. Open is called for every test and may register clean-ups with t.
 func TestStore(t *testing.T, open func(t *testing.T) Harness) {
 	for _, tests := range []map[string]func(*testing.T, *world){storeTests, relayTests} {
 		for name, test := range tests {
@@ -226,7 +227,8 @@ func testAtomic(_ *testing.T, w *world) {
 
 func testAttributes(t *testing.T, w *world) {
 	id, cause := uuid.New(), uuid.New()
-	ctx := outbox.ContextWithTraceparent(t.Context(), "00-11111111111111111111111111111111-2222222222222222-01")
+	ctx := outbox.ContextWithTraceparent(t.Context(),
+		"00-11111111111111111111111111111111-2222222222222222-01")
 	tx := w.begin()
 	_, err := tx.Enqueue(ctx, []outbox.Event{outboxtest.Event{Entity: "Zoë ☃", N: 7}},
 		outbox.WithID(id), outbox.WithCausation(cause), outbox.WithHeader("tenant", "größe"))
@@ -255,17 +257,21 @@ func testAttributes(t *testing.T, w *world) {
 	}
 	plain := messages[1]
 	w.equal("key, headers and causation of a plain event",
-		fmt.Sprint(plain.Key == "", plain.Headers == nil, plain.CausationID), fmt.Sprint(true, true, uuid.Nil))
+		fmt.Sprint(plain.Key == "", plain.Headers == nil, plain.CausationID),
+		fmt.Sprint(true, true, uuid.Nil))
 }
 
 func testRefusedEvent(t *testing.T, w *world) {
 	tx := w.begin()
-	for _, key := range []string{"nul \x00", "broken \xff", strings.Repeat("x", outbox.MaxKeyBytes+1)} {
-		if _, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{Entity: key}}); err == nil {
+	for _, key := range []string{"nul \x00", "broken \xff",
+		strings.Repeat("x", outbox.MaxKeyBytes+1)} {
+		if _, err := tx.Enqueue(t.Context(),
+			[]outbox.Event{outboxtest.Event{Entity: key}}); err == nil {
 			t.Fatalf("key %q was accepted", key)
 		}
 	}
-	if _, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{}}, outbox.WithHeader("x", "a\x00b")); err == nil {
+	if _, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{}},
+		outbox.WithHeader("x", "a\x00b")); err == nil {
 		t.Fatal("a header with a NUL was accepted")
 	}
 	_, err := tx.Enqueue(t.Context(), []outbox.Event{outboxtest.Event{Entity: "fine"}})
@@ -420,7 +426,8 @@ func testTakeAgain(t *testing.T, w *world) {
 }
 
 func testFence(t *testing.T, w *world) {
-	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"}, outboxtest.Event{Entity: "c"})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"},
+		outboxtest.Event{Entity: "c"})
 	at := positions(w.all())
 	relay, owned := w.join(time.Minute)
 	stale := make([]storage.Ownership, len(owned))
@@ -448,7 +455,8 @@ func testFence(t *testing.T, w *world) {
 
 // testSettleAll settles one event of each kind in one call.
 func testSettleAll(t *testing.T, w *world) {
-	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"}, outboxtest.Event{Entity: "c"})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"},
+		outboxtest.Event{Entity: "c"})
 	at := positions(w.all())
 	relay, owned := w.join(time.Minute)
 	changed, err := w.Store.Settle(t.Context(), storage.SettleParams{
@@ -480,7 +488,8 @@ func testSettleNothing(t *testing.T, w *world) {
 // testSettleAnother settles events of which another one has the seq, as after a backup was
 // restored.
 func testSettleAnother(_ *testing.T, w *world) {
-	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"}, outboxtest.Event{Entity: "c"})
+	w.enqueue(outboxtest.Event{Entity: "a"}, outboxtest.Event{Entity: "b"},
+		outboxtest.Event{Entity: "c"})
 	all := w.all()
 	relay, owned := w.join(time.Minute)
 	others := positions(all)
@@ -530,7 +539,8 @@ func testRetry(_ *testing.T, w *world) {
 }
 
 func testDeadLetters(t *testing.T, w *world) {
-	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2}, outboxtest.Event{Entity: "a", N: 3})
+	ids := w.enqueue(outboxtest.Event{Entity: "a", N: 1}, outboxtest.Event{Entity: "a", N: 2},
+		outboxtest.Event{Entity: "a", N: 3})
 	relay, owned := w.join(time.Minute)
 	p := storage.SettleParams{Relay: relay, Owned: owned}
 	for _, i := range w.all() {

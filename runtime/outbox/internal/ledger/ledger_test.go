@@ -137,10 +137,11 @@ func TestABatchIsJudgedAsOneAttempt(t *testing.T) {
 		open              bool
 		charged, attempts int
 	}{
-		"nobody answers":         {func(*Event) Result { return Silent }, false, 0, 1},
-		"it is unreachable":      {func(*Event) Result { return Unreachable }, false, 0, 1},
-		"one gets no answer":     {only(3, Silent), false, 1, 1},
-		"two get none":           {func(e *Event) Result { return fromSeq(e, 4, Silent) }, false, 0, 1},
+		"nobody answers":     {func(*Event) Result { return Silent }, false, 0, 1},
+		"it is unreachable":  {func(*Event) Result { return Unreachable }, false, 0, 1},
+		"one gets no answer": {only(3, Silent), false, 1, 1},
+		"two get none": {func(e *Event) Result { return fromSeq(e, 4, Silent) }, false, 0,
+			1},
 		"one is refused":         {only(3, Refused), false, 1, 1},
 		"it is down three times": {func(*Event) Result { return Unreachable }, true, 0, 3},
 	} {
@@ -218,8 +219,8 @@ func TestFifoThatNeverRunsEmptyStaysSmall(t *testing.T) {
 	}
 }
 
-// TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes is about a limit that the store need not cut off by bytes: to find out where
-// costs another read.
+// TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes is about a limit that the store need not
+// cut off by bytes: to find out where costs another read.
 func TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes(t *testing.T) {
 	const shards, payload = 64, 1000
 	l := New(testConfig)
@@ -244,7 +245,8 @@ func TestOneBusyShardAmongManyIsReadInBatchesThatFitItsBytes(t *testing.T) {
 	l.mu.Unlock()
 	p, ok := l.Plan(time.Now())
 	if limit := p.Reads[0].Limit; !ok || limit*payload > p.Bytes || limit*payload < p.Bytes/2 {
-		t.Errorf("got a limit of %d events of %d bytes, want them to fill %d bytes", limit, payload, p.Bytes)
+		t.Errorf("got a limit of %d events of %d bytes, want them to fill %d bytes", limit, payload,
+			p.Bytes)
 	}
 }
 

@@ -66,7 +66,8 @@ func newModel(t *rapid.T) *model {
 	m := &model{
 		batch: rapid.SampledFrom([]int{1, 3}).Draw(t, "batch"),
 		t:     t, open: map[uint64]string{}, now: time.Unix(1, 0), xid: 10,
-		order: map[string][]int64{}, published: map[int64]int{}, settled: map[int64]bool{}, dead: map[int64]bool{},
+		order: map[string][]int64{}, published: map[int64]int{}, settled: map[int64]bool{},
+		dead:    map[int64]bool{},
 		crashed: map[int64]bool{}, graves: map[int64]string{},
 	}
 	m.fresh(false)
@@ -83,7 +84,8 @@ func (m *model) fresh(suspect bool) {
 	m.answered, m.watermark = map[string]time.Time{}, nil
 	m.fence++
 	for i := range modelShards {
-		m.ledger.Own([]storage.Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}}, m.seq, 3)
+		m.ledger.Own([]storage.Ownership{{Shard: int32(i), Fence: m.fence, Suspect: suspect}},
+			m.seq, 3)
 	}
 }
 
@@ -186,7 +188,8 @@ func (m *model) Mark(context.Context) (xid.Mark, error) {
 	return xid.Mark{Seq: m.seq, Xid: m.xid}, nil
 }
 
-// step does the next piece of what session.cycle does, so that anything can happen between two pieces.
+// step does the next piece of what session.cycle does, so that anything can happen between two
+// pieces.
 func (m *model) step() {
 	if len(m.script) == 0 {
 		m.script = []func(){m.readNew, m.readDue, m.readResumed}
@@ -212,7 +215,8 @@ func (m *model) readNew() {
 		for _, read := range p.Reads {
 			n := 0
 			rows = append(rows, m.visible(func(r *modelRow) bool {
-				if r.Shard != read.Shard || r.Seq <= read.After || slices.Contains(p.Known, r.Seq) || n == read.Limit {
+				if r.Shard != read.Shard || r.Seq <= read.After ||
+					slices.Contains(p.Known, r.Seq) || n == read.Limit {
 					return false
 				}
 				n++
@@ -331,7 +335,8 @@ func (m *model) take(t *rapid.T) {
 	for _, other := range append(m.with, a) {
 		for _, e := range other.Events {
 			if keys[e.Key] != 0 && e.Key != "" {
-				t.Fatalf("two events of key %s are with workers: %d and %d", e.Key, keys[e.Key], e.Seq)
+				t.Fatalf("two events of key %s are with workers: %d and %d", e.Key, keys[e.Key],
+					e.Seq)
 			}
 			keys[e.Key] = e.Seq
 		}
@@ -382,7 +387,8 @@ func (m *model) finish(t *rapid.T) {
 	outcomes := make([]Outcome, len(a.Events))
 	for i := range outcomes {
 		outcomes[i] = Outcome{Result: rapid.SampledFrom([]Result{
-			Acknowledged, Acknowledged, Acknowledged, Refused, Impossible, Unreachable, Silent, NotTried,
+			Acknowledged, Acknowledged, Acknowledged, Refused, Impossible, Unreachable, Silent,
+			NotTried,
 		}).Draw(t, "result"), Err: errors.New("drawn")}
 	}
 	m.report(t, a, outcomes)
@@ -594,7 +600,8 @@ func (m *model) finishEverything(t *rapid.T) {
 		s := m.ledger.shards[r.Shard]
 		t.Errorf("event %d of key %q is never settled (published %d times): %#v, floor %d, top "+
 			"%d, leaving %v, lane %+v, flight %+v, resume %v",
-			r.Seq, r.Key, m.published[r.Seq], r.state(), s.readFrom, s.top, s.leaving, s.lanes[r.Key],
+			r.Seq, r.Key, m.published[r.Seq], r.state(), s.readFrom, s.top, s.leaving,
+			s.lanes[r.Key],
 			s.flight, len(m.ledger.resume))
 	}
 	for _, seqs := range m.order {

@@ -8,9 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLedgerModel drives a ledger against a model of a database whose transactions commit in any order, with every
-// interleaving of reading, committing, publishing and settling that a relay can meet. Whatever happens, each committed event is
-// published, only a crash publishes one twice, and those of a key come in the order in which their transactions held its lock.
+// TestLedgerModel drives a ledger against a model of a database whose transactions commit in any
+// order, with every interleaving of reading, committing, publishing and settling that a relay can
+// meet. Whatever happens, each committed event is published, only a crash publishes one twice, and
+// those of a key come in the order in which their transactions held its lock.
 func TestLedgerModel(t *testing.T) {
 	setFlag(t, "rapid.checks", "100", "5000")
 	setFlag(t, "rapid.steps", "30", "120")
@@ -21,8 +22,9 @@ func TestLedgerModel(t *testing.T) {
 	})
 }
 
-// TestLedgerWithoutLocks is the same with keys that no transaction locks, so that their events commit in any order, and with
-// replays. There is no order to keep then; nothing may be lost or published twice all the same.
+// TestLedgerWithoutLocks is the same with keys that no transaction locks, so that their events
+// commit in any order, and with replays. There is no order to keep then; nothing may be lost or
+// published twice all the same.
 func TestLedgerWithoutLocks(t *testing.T) {
 	setFlag(t, "rapid.checks", "100", "5000")
 	setFlag(t, "rapid.steps", "30", "120")
@@ -51,8 +53,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// TestLedgerLateCommits is the same where nothing fails and transactions are all that is slow: it finds faster what is wrong
-// with the horizon.
+// TestLedgerLateCommits is the same where nothing fails and transactions are all that is slow: it
+// finds faster what is wrong with the horizon.
 func TestLedgerLateCommits(t *testing.T) {
 	setFlag(t, "rapid.checks", "100", "10000")
 	setFlag(t, "rapid.steps", "30", "60")

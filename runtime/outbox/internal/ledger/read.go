@@ -58,9 +58,11 @@ func (l *Ledger) Plan(now time.Time) (p Plan, ok bool) {
 		case s.busy:
 			limit = max(idleLimit, min(half/busy, p.Bytes/max(1, s.recent), readMost))
 		}
-		p.Reads = append(p.Reads, storage.ShardRead{Shard: s.Shard, After: s.readFrom, Limit: limit})
+		p.Reads = append(p.Reads,
+			storage.ShardRead{Shard: s.Shard, After: s.readFrom, Limit: limit})
 		p.Due = append(p.Due,
-			storage.ShardRead{Shard: s.Shard, After: s.top, Limit: l.room(s, len(p.shards), idleLimit)})
+			storage.ShardRead{Shard: s.Shard, After: s.top,
+				Limit: l.room(s, len(p.shards), idleLimit)})
 		p.Known = s.known(p.Known)
 	}
 	return p, true

@@ -21,8 +21,8 @@ type shard struct {
 	busy       bool // the last read was cut off: there is more
 	leaving    bool
 
-	// If the previous owner vanished, events up to suspectSeq are charged before they are published,
-	// as many as could have been in flight.
+	// If the previous owner vanished, events up to suspectSeq are charged before they are
+	// published, as many as could have been in flight.
 	suspectSeq int64
 	suspects   int
 }

@@ -31,7 +31,8 @@ type Snapshot struct {
 	InProgress []uint64 // ascending, each below Xmax
 }
 
-// Mark is an upper bound: an event whose seq is at most Seq was enqueued by a transaction below Xid.
+// Mark is an upper bound: an event whose seq is at most Seq was enqueued by a transaction below
+// Xid.
 type Mark struct {
 	Seq int64
 	Xid uint64
@@ -56,9 +57,11 @@ const (
 // Horizon is how far the events of an outbox are decided, as one relay knows it. A Horizon is not
 // changed once it is made.
 type Horizon struct {
-	seq      int64            // events up to here are decided, but for those of transactions in open
-	open     map[uint64]int64 // a transaction that lasts, and the seq behind which its events may be
-	mark     Mark             // what seq moves to next, if pending
+	// events up to here are decided, but for those of transactions in open
+	seq int64
+	// a transaction that lasts, and the seq behind which its events may be
+	open     map[uint64]int64
+	mark     Mark // what seq moves to next, if pending
 	pending  bool
 	markedAt time.Time
 }
