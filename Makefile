@@ -1,26 +1,27 @@
-# Everything a contributor runs. `make help` lists it; docs/testing.md says where the tests get their servers from.
+# The commands for contributors. `make help` lists them; docs/testing.md says where the tests get their servers from.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# Every module of the repository, by its folder, but tools, which holds no code of ours.
+# The directories of all modules but tools, which has no code.
 FIND := find . \( -name testdata -o -name node_modules -o -name '.?*' -o -path ./tools \) -prune -o
 MODULES := $(sort $(patsubst %/go.mod,%,$(shell $(FIND) -name go.mod -print)))
 
-# Each test binary may start a server of its own, so that more at a time are slower, not faster.
-JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); if [ "$$n" -lt 4 ]; then echo "$$n"; else echo 4; fi)
+# Each test binary may start a server of its own, so that running more of them at a time would be slower.
+JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); \
+	if [ "$$n" -lt 4 ]; then echo "$$n"; else echo 4; fi)
 
 # The race detector needs a C compiler, and go says by CGO_ENABLED whether it found one.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# go caches results by the code alone; CI wants to know about the server that is there now.
+# go caches test results by the code alone, but CI has to test the server that is there now.
 TESTFLAGS ?= $(if $(CI),-count=1)
 TIMEOUT ?= 20m
 FUZZTIME ?= 10s
 
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-# each-module runs a command in every module that has packages, all of them even if one fails.
+# each-module runs a command in every module that has packages, and goes on if it fails in one.
 define each-module
 @failed=; for dir in $(MODULES); do \
 	packages=$$(cd $$dir && go list ./...) || { failed="$$failed $$dir"; continue; }; \
@@ -33,7 +34,7 @@ endef
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# One after the other, even under make -j: the tests come last, and their result is what one sees.
+# The targets run one after the other, even under make -j, so that the results of the tests come last.
 .NOTPARALLEL:
 
 .PHONY: test
@@ -58,14 +59,15 @@ stress: testdeps ## run every test five times beside busy loops on every process
 	@scripts/stress.sh $(or $(ROUNDS),5)
 
 .PHONY: demo
-demo: testdeps ## play the example: what is lost without an outbox, and is not with one
+demo: testdeps ## show what is lost without an outbox, and is not lost with one
 	@cd examples && go run ./orders/cmd/demo
 
-# go run looks for the revision only if told to, and fails then where git has none.
-BENCH = cd bench && go run -buildvcs=$$(git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo true || echo false) ./cmd/bench
+# go run records the revision only if told to, and then fails if git has none.
+BUILDVCS = $$(git rev-parse --quiet --verify HEAD >/dev/null 2>&1 && echo true || echo false)
+BENCH = cd bench && go run -buildvcs=$(BUILDVCS) ./cmd/bench
 
 .PHONY: bench
-bench: testdeps ## measure against what one would take instead, and write bench/results; only print with BENCHFLAGS="-only drain"
+bench: testdeps ## measure outboxgen and its alternatives, and write bench/results (or print: BENCHFLAGS="-only drain")
 	@$(BENCH) $(or $(BENCHFLAGS),-out results)
 
 .PHONY: bench-quick
@@ -97,7 +99,7 @@ sqlc:
 	@if [ -f sqlc.yaml ]; then echo "sqlc diff"; $(TOOL) sqlc diff; fi
 
 .PHONY: testdeps
-testdeps: ## fetch a PostgreSQL for the tests, where the machine has none
+testdeps: ## fetch a PostgreSQL for the tests, if the machine has none
 	@scripts/testdeps.sh --if-needed
 
 .PHONY: fuzz
@@ -105,5 +107,6 @@ fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@$(FIND) -name '*_test.go' -print | xargs grep -Ho '^func Fuzz[A-Za-z0-9_]*' /dev/null | sed 's/:func /:/' | \
 	while IFS=: read -r file name; do \
 		echo "$$file: $$name"; \
-		(cd "$$(dirname "$$file")" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x .) || exit 1; \
+		(cd "$$(dirname "$$file")" && go test -run '^$$' \
+			-fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x .) || exit 1; \
 	done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes a container image out of the PostgreSQL that is installed on this machine, for machines with a Docker daemon and
-# no registry to pull from. The image behaves like the official one as far as the tests need it: it honours
-# POSTGRES_PASSWORD, and its command is "postgres" with whatever settings follow.
+# Makes a container image from the PostgreSQL that is installed on this machine, for machines that have a Docker daemon
+# and cannot pull images. The image behaves like the official one as far as the tests need it: it honours
+# POSTGRES_PASSWORD, and its command is "postgres" and settings.
 #
 #   scripts/docker-image.sh [NAME]        NAME defaults to outboxgen-postgres:local
 #   OUTBOXGEN_TEST_POSTGRES_IMAGE=outboxgen-postgres:local make test
@@ -25,17 +25,17 @@ newest_pg_config() {
 	fi
 }
 
-# libraries prints every shared library that the given files load, each once.
+# libraries prints every shared library that the given files load, without duplicates.
 libraries() {
 	ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && $1 !~ /:$/ { print $1 }' | sort -u
 }
 
-# take copies files and folders into the image under the names that they have here.
+# take copies files and directories to the same paths in the image.
 take() {
 	tar -C / -c "${@#/}" | tar -C "$root" -x
 }
 
-# entrypoint prints the script that the container starts: sh is the only other program in the image.
+# entrypoint prints the script that the container runs. The only other program in the image is sh.
 entrypoint() {
 	cat <<-'SCRIPT'
 		#!/bin/sh
@@ -77,7 +77,7 @@ entrypoint >"$root/entrypoint.sh"
 chmod 0755 "$root" "$root/entrypoint.sh"
 chmod 0700 "$root/var/lib/postgresql/data"
 
-# The owner is given to tar, so that this works without being root.
+# tar sets the owner, so that this works without root.
 tar -C "$root" --owner=999 --group=999 -c . | docker import \
 	--change 'USER 999:999' \
 	--change "ENV PATH=$bin:/bin PGDATA=/var/lib/postgresql/data" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Keeps the code that today's outboxgen generates, so that later runtimes are tested with it: copies the catalogues of
-# examples/conformance and what is generated from them to internal/skew/NAME, with the tests, which may be changed later; the
-# generated code may not.
+# Keeps the code that today's outboxgen generates, so that later runtimes are tested with it: it copies the catalogues
+# of examples/conformance and the code generated from them to internal/skew/NAME, with tests. The tests may be changed
+# later; the generated code may not.
 #
 #   scripts/freeze.sh generated2
 set -euo pipefail
@@ -26,5 +26,6 @@ if [ ! -e "$to/conformance_test.go" ]; then
 	sed "s#internal/skew/$(basename "$(dirname "$from")")/#internal/skew/$name/#; s#^package .*#package ${name}_test#" \
 		"$from" >"$to/conformance_test.go"
 fi
-(cd "$to" && find . -type f ! -name '*_test.go' ! -name SHA256SUMS -print0 | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
+(cd "$to" && find . -type f ! -name '*_test.go' ! -name SHA256SUMS -print0 |
+	LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
 echo "freeze.sh: wrote $to"

