@@ -9,19 +9,19 @@ import (
 // code can work on the database.
 var ErrMigrationMissing = fmt.Errorf("%w: a migration is missing", ErrUnusable)
 
-// Schema is what generated code needs of the tables.
+// Schema has the versions of the tables that generated code needs.
 type Schema struct {
 	Migrations string // the directory of the migrations, for messages; "" if the catalogue has none
 	Features   []FeatureVersion
 }
 
-// FeatureVersion is a part of the tables, and the version of them that code was generated for.
+// FeatureVersion names a part of the tables, and the version for which code was generated.
 type FeatureVersion struct {
 	Feature string
 	Version int
 }
 
-// SchemaVersion is how far the migrations of a feature have come in a database.
+// SchemaVersion is the version that the tables of a feature have in a database.
 type SchemaVersion struct {
 	Feature string
 	Version int // of the newest migration
@@ -51,18 +51,18 @@ func (s Schema) Check(found []SchemaVersion) error {
 func (s Schema) compare(need FeatureVersion, have SchemaVersion) error {
 	switch {
 	case have.Version == 0:
-		return fmt.Errorf("%w: the tables of %q do not exist, and this code needs their version "+
-			"%d: apply %s",
+		return fmt.Errorf("%w: the tables of %q do not exist, and this code needs "+
+			"their version %d: apply %s",
 			ErrMigrationMissing, need.Feature, need.Version, s.migrations(need, 1))
 	case have.Version < need.Version:
-		return fmt.Errorf("%w: the tables of %q have version %d, and this code needs version "+
-			"%d: apply %s",
+		return fmt.Errorf("%w: the tables of %q have version %d, and this code needs "+
+			"version %d: apply %s",
 			ErrMigrationMissing, need.Feature, have.Version, need.Version,
 			s.migrations(need, have.Version+1))
 	case need.Version < have.MinCompatible:
-		return fmt.Errorf("%w: the tables of %q have version %d and serve code of version %d or "+
-			"newer, "+
-			"and this code is of version %d: deploy a release that was generated for version %d",
+		return fmt.Errorf("%w: the tables of %q have version %d and serve code "+
+			"of version %d or newer, and this code is of version %d: deploy a release that was "+
+			"generated for version %d",
 			ErrUnusable, need.Feature, have.Version, have.MinCompatible, need.Version, have.Version)
 	}
 	return nil

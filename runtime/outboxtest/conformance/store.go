@@ -29,7 +29,7 @@ type Store interface {
 	storage.Operator
 }
 
-// Harness is a store under test, on an outbox of its own that is empty and has 16 shards.
+// Harness is a store under test, on an empty outbox of its own with 16 shards.
 type Harness struct {
 	Store Store
 	Begin func(ctx context.Context) (Tx, error)
@@ -38,8 +38,8 @@ type Harness struct {
 // Shards is the number of shards that TestStore asks of a Harness.
 const Shards = 16
 
-// TestStore checks that a store keeps what storage.Store and storage.Operator promise, alone and
-// under relays. Open is called for every test and may register clean-ups with t.
+// TestStore checks that a store keeps the promises of storage.Store and storage.Operator, by
+// itself and with relays. Open is called for every test and may register clean-ups with t.
 func TestStore(t *testing.T, open func(t *testing.T) Harness) {
 	for _, tests := range []map[string]func(*testing.T, *world){storeTests, relayTests} {
 		for name, test := range tests {
@@ -52,7 +52,7 @@ func TestStore(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// world is one test's store, and shorthands that fail the test.
+// world has one test's store, with helpers that fail the test.
 type world struct {
 	*testing.T
 	Harness
@@ -127,7 +127,7 @@ func (w *world) replay(ids ...storage.ID) int {
 	return done.Replayed
 }
 
-// all reads everything, as a relay that knows nothing.
+// all reads all events, as a relay does that has just joined.
 func (w *world) all() []storage.Item {
 	w.Helper()
 	return w.read(nil, 1<<30)
@@ -162,9 +162,8 @@ func (w *world) equal(what string, got, want any) {
 	}
 }
 
-// expire ends a relay's lease at once, as if the relay had been silent for all of it. What the
-// database holds is changed, and not what the relay knows, so that no test has to be faster than a
-// lease.
+// expire ends a relay's lease at once, as if the relay had sent no heartbeat. It changes the
+// database and not the relay's clock, so that no test has to be faster than a lease.
 func (w *world) expire(relay storage.ID) {
 	w.Helper()
 	_, err := w.outbox.Renew(w.Context(),
@@ -175,12 +174,12 @@ func (w *world) expire(relay storage.ID) {
 // eventually waits until condition holds.
 func (w *world) eventually(what string, condition func() bool) {
 	w.Helper()
-	deadline, tick := time.After(patience), time.NewTicker(2*time.Millisecond)
+	deadline, tick := time.After(hangTimeout), time.NewTicker(2*time.Millisecond)
 	defer tick.Stop()
 	for !condition() {
 		select {
 		case <-deadline:
-			w.Fatalf("not within %v: %s", patience, what)
+			w.Fatalf("not within %v: %s", hangTimeout, what)
 		case <-tick.C:
 		}
 	}
@@ -248,7 +247,8 @@ func testAttributes(t *testing.T, w *world) {
 	w.equal("payload", string(m.Payload), `{"entity":"Zoë ☃","n":7}`)
 	w.equal("content type", m.ContentType, "application/json")
 	w.equal("headers", m.Headers, map[string]string{
-		"tenant": "größe", "traceparent": "00-11111111111111111111111111111111-2222222222222222-01",
+		"tenant":      "größe",
+		"traceparent": "00-11111111111111111111111111111111-2222222222222222-01",
 	})
 	w.equal("causation", m.CausationID, cause)
 	w.equal("attempts", m.Attempts, 0)
@@ -360,7 +360,7 @@ func testWatermark(t *testing.T, w *world) {
 		return at.Seq >= seen && !at.Watching
 	})
 	if late <= highest && announced >= late {
-		t.Fatalf("the watermark had passed seq %d, which became visible later, and nobody said so",
+		t.Fatalf("the watermark had passed seq %d, which became visible later, without Late",
 			late)
 	}
 }
@@ -501,7 +501,7 @@ func testSettleAnother(_ *testing.T, w *world) {
 		Retries:     []storage.Retry{{Position: others[0], Attempts: 9}},
 		DeadLetters: []storage.DeadLetterMove{{Position: others[1], Attempts: 9}},
 	}), 0)
-	// One is as it was read, the other whichever event stands there.
+	// One has the id of the event, the other none, which settles any event.
 	others[0], others[1].Event = all[0].Position, uuid.Nil
 	w.equal("changed", w.settle(storage.SettleParams{
 		Relay: relay, Owned: owned, Published: others[:1],
@@ -564,8 +564,8 @@ func testDeadLetters(t *testing.T, w *world) {
 	w.equal("dead letters left", len(w.deadLetters(10)), 0)
 }
 
-// testReplaysAreCounted has an event die again and again beside others, which an operator does not
-// ask for.
+// testReplaysAreCounted makes an event a dead letter several times, beside others that the operator
+// does not list.
 func testReplaysAreCounted(t *testing.T, w *world) {
 	id := w.enqueue(outboxtest.Event{Entity: "a", N: 1})[0]
 	w.enqueue(outboxtest.Event{Entity: "b", N: 1}, outboxtest.Event{Entity: "b", N: 2})
