@@ -1,5 +1,5 @@
-// Package bench has the catalogue that the benchmarks run on, and what is generated from it. The benchmarks themselves are the
-// command ./cmd/bench.
+// Package bench has the catalogue that the benchmarks run on, and the code generated from it. The
+// benchmarks themselves are the command ./cmd/bench.
 package bench
 
 import (
@@ -14,7 +14,8 @@ import (
 //go:embed retained/migrations/*.sql
 var retained embed.FS
 
-// Migration makes the tables of both catalogues: the one with retention has all of the other's.
+// Migration creates the tables of both catalogues: the one with retention has all tables of the
+// other.
 var Migration = func() string {
 	var all strings.Builder
 	names, _ := fs.Glob(retained, "retained/migrations/*.sql") // in the order of their numbers

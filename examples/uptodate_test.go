@@ -1,4 +1,4 @@
-// Package examples_test holds that what is generated for the examples is what their catalogues say.
+// Package examples_test checks that the generated code of the examples is up to date.
 package examples_test
 
 import (
@@ -22,7 +22,8 @@ func TestGeneratedCodeIsUpToDate(t *testing.T) {
 		t.Fatalf("got catalogues %v and error %v, want three at least", catalogues, err)
 	}
 	for _, catalogue := range catalogues {
-		out, err := exec.CommandContext(t.Context(), "go", "run", "github.com/outboxgen/outboxgen/cmd/outboxgen", "check",
+		out, err := exec.CommandContext(t.Context(), "go", "run",
+			"github.com/outboxgen/outboxgen/cmd/outboxgen", "check",
 			filepath.FromSlash(catalogue)).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", catalogue, err, out)

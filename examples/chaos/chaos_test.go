@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package chaos kills the processes of a whole installation at random, takes its broker down, its
-// database's sessions away, and crashes the database, and then counts: nothing may be lost, and no
+// Package chaos kills the processes of a whole installation at random, stops its broker, ends
+// sessions of its database and crashes the database. Then it counts: nothing may be lost, and no
 // effect may have happened twice.
 package chaos_test
 
@@ -28,14 +28,14 @@ import (
 const (
 	stream   = "THINGS"
 	durable  = "witness"
-	patience = 5 * time.Minute // ends a test that hangs
+	patience = 5 * time.Minute // the time limit of a test that hangs
 )
 
-// world is the installation.
+// world is the installation under test.
 type world struct {
 	*testing.T
 	random    *rand.Rand
-	pool      *pgxpool.Pool // of the test, whose sessions are left alone
+	pool      *pgxpool.Pool // the test's own, whose sessions are never ended
 	producers *pgxpool.Pool
 	broker    *natsenv.Server
 	js        jetstream.JetStream
@@ -76,15 +76,17 @@ func TestKillingProcesses(t *testing.T) {
 		"terminated sessions, %d outages of the broker, %d crashes of the database",
 		w.committed.Load(), w.rolledBack.Load(), w.lost.Load(), w.kills, w.stalls, w.terminations,
 		w.outages, w.crashes)
-	t.Logf("%d events enqueued, and %d caused by them; %d messages published, %d of them again; %d duplicates met by the inbox",
-		w.eventCount, w.publishedDistinct-w.eventCount, w.published, w.published-w.publishedDistinct, w.duplicates.Load())
+	t.Logf("%d events enqueued, and %d caused by them; %d messages published, %d of them again; "+
+		"%d duplicates refused by the inbox",
+		w.eventCount, w.publishedDistinct-w.eventCount, w.published,
+		w.published-w.publishedDistinct, w.duplicates.Load())
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	// A server that writes late to the disk what was committed asynchronously.
+	// The server writes asynchronously committed changes to the disk late.
 	server, err := postgresenv.Start(t.Context(),
 		postgresenv.Config{Durable: true, Settings: map[string]string{"wal_writer_delay": "10s"}})
 	must(t, err)
@@ -105,7 +107,8 @@ func newWorld(t *testing.T) *world {
 		w.relays = append(w.relays, &process{role: "relay", env: env, duplicates: &w.duplicates})
 	}
 	for range 2 {
-		w.consumers = append(w.consumers, &process{role: "consumer", env: env, duplicates: &w.duplicates})
+		w.consumers = append(w.consumers,
+			&process{role: "consumer", env: env, duplicates: &w.duplicates})
 	}
 	for _, p := range w.processes() {
 		p.start(t)
@@ -134,22 +137,26 @@ func connect(t *testing.T, url, name string) *pgxpool.Pool {
 	return pool
 }
 
-// openBroker makes a stream that drops next to no duplicates, so that the inbox has to.
+// openBroker creates a stream that drops hardly any duplicates, so that the inbox has to.
 func (w *world) openBroker() {
-	nc, err := nats.Connect(w.broker.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	nc, err := nats.Connect(w.broker.URL(), nats.MaxReconnects(-1),
+		nats.ReconnectWait(50*time.Millisecond))
 	must(w.T, err)
 	w.Cleanup(nc.Close)
 	w.js, err = jetstream.New(nc)
 	must(w.T, err)
-	_, err = w.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: stream, Subjects: []string{"things"}, Duplicates: 100 * time.Millisecond})
+	_, err = w.js.CreateStream(w.Context(), jetstream.StreamConfig{
+		Name: stream, Subjects: []string{"things"}, Duplicates: 100 * time.Millisecond,
+	})
 	must(w.T, err)
 	_, err = w.js.CreateConsumer(w.Context(), stream, jetstream.ConsumerConfig{
-		Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 2 * time.Second, MaxAckPending: 1000,
+		Durable: durable, AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: 2 * time.Second, MaxAckPending: 1000,
 	})
 	must(w.T, err)
 }
 
-// wreak breaks one thing after the other until the deadline, and then sets everything going again.
+// wreak breaks one thing after the other until the deadline, and then starts everything again.
 func (w *world) wreak(deadline time.Time) {
 	for time.Now().Before(deadline) {
 		pause(w.Context(), time.Duration(50+w.random.IntN(300))*time.Millisecond)
@@ -182,14 +189,18 @@ func (w *world) kill(p *process) {
 }
 
 func (w *world) terminate() {
-	tag, err := w.pool.Exec(w.Context(), `SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name <> 'chaos test' ORDER BY random() LIMIT 1) AS victim`)
+	tag, err := w.pool.Exec(w.Context(), `SELECT pg_terminate_backend(pid) FROM (
+			SELECT pid FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name <> 'chaos test'
+			ORDER BY random() LIMIT 1
+		) AS victim`)
 	must(w.T, err)
 	w.terminations += int(tag.RowsAffected())
 }
 
 // crash ends a session of the database by SIGKILL, as the kernel does when memory is short. The
-// server ends all the others and recovers, without what was committed asynchronously a moment ago.
+// server then ends all other sessions and recovers, without what was committed asynchronously just
+// before.
 func (w *world) crash() {
 	if !w.mayCrash {
 		return
@@ -207,7 +218,7 @@ func (w *world) crash() {
 		var left int
 		err := w.pool.QueryRow(w.Context(), `SELECT count(*) FROM before_crash`).Scan(&left)
 		if err == nil && left == 0 {
-			w.pool.Reset() // others of its connections have ended as well
+			w.pool.Reset() // its other connections have ended as well
 			return
 		}
 		if time.Now().After(deadline) {
@@ -216,7 +227,7 @@ func (w *world) crash() {
 	}
 }
 
-// settle waits until nothing is on its way any more, and ends all processes.
+// settle waits until no event is under way, and then ends all processes.
 func (w *world) settle() {
 	began := time.Now()
 	idle := 0
@@ -251,7 +262,8 @@ func (w *world) eventually(what string, condition func() bool) {
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); !condition(); <-tick.C {
 		if time.Now().After(deadline) {
-			w.Fatalf("not within %v: %s; %d events are in the outbox", patience, what, w.count(`SELECT count(*) FROM outbox`))
+			w.Fatalf("not within %v: %s; %d events are in the outbox", patience, what,
+				w.count(`SELECT count(*) FROM outbox`))
 		}
 	}
 }
@@ -262,16 +274,19 @@ func (w *world) count(sql string) (n int) {
 	return n
 }
 
-// checkEffects compares what was committed with what came of it.
+// checkEffects compares the committed events with their effects.
 func (w *world) checkEffects() {
 	w.Helper()
 	for what, sql := range map[string]string{
-		"committed events without effect":   `SELECT count(*) FROM truth t WHERE entity <> '' AND NOT EXISTS (SELECT FROM effect e WHERE e.event_id = t.event_id)`,
-		"effects of what never happened":    `SELECT count(*) FROM effect e WHERE NOT EXISTS (SELECT FROM truth t WHERE t.event_id = e.event_id)`,
-		"effects that happened twice":       `SELECT count(*) - count(DISTINCT event_id) FROM effect`,
-		"events in the outbox":              `SELECT count(*) FROM outbox`,
-		"dead letters":                      `SELECT count(*) FROM outbox_dead`,
-		"aggregates whose history has gaps": `SELECT count(*) FROM entity e WHERE n <> (SELECT count(*) FROM truth t WHERE t.entity = e.entity)`,
+		"committed events without effect": `SELECT count(*) FROM truth t WHERE entity <> ''
+			AND NOT EXISTS (SELECT FROM effect e WHERE e.event_id = t.event_id)`,
+		"effects of what never happened": `SELECT count(*) FROM effect e
+			WHERE NOT EXISTS (SELECT FROM truth t WHERE t.event_id = e.event_id)`,
+		"effects that happened twice": `SELECT count(*) - count(DISTINCT event_id) FROM effect`,
+		"events in the outbox":        `SELECT count(*) FROM outbox`,
+		"dead letters":                `SELECT count(*) FROM outbox_dead`,
+		"aggregates whose history has gaps": `SELECT count(*) FROM entity e
+			WHERE n <> (SELECT count(*) FROM truth t WHERE t.entity = e.entity)`,
 	} {
 		if n := w.count(sql); n != 0 {
 			w.Errorf("%s: %d", what, n)
@@ -283,7 +298,7 @@ func (w *world) checkEffects() {
 	}
 }
 
-// checkStream reads all that was ever published.
+// checkStream reads every message that was ever published.
 func (w *world) checkStream() {
 	w.Helper()
 	first, caused := map[uuid.UUID]bool{}, map[uuid.UUID]int{}
@@ -324,7 +339,7 @@ func (w *world) checkStream() {
 	}
 }
 
-// checkOrder fails unless an event's first publish follows that of its predecessor.
+// checkOrder fails the test unless an event's first publish comes after that of its predecessor.
 func (w *world) checkOrder(body []byte, last map[string]int64) {
 	w.Helper()
 	var e events.ThingHappenedV1
@@ -344,7 +359,8 @@ func (w *world) messages() (all []jetstream.Msg) {
 	info, err := s.Info(w.Context())
 	must(w.T, err)
 	for len(all) < int(info.State.Msgs) {
-		batch, err := c.Fetch(min(1000, int(info.State.Msgs)-len(all)), jetstream.FetchMaxWait(patience))
+		batch, err := c.Fetch(min(1000, int(info.State.Msgs)-len(all)),
+			jetstream.FetchMaxWait(patience))
 		must(w.T, err)
 		for msg := range batch.Messages() {
 			all = append(all, msg)

@@ -27,7 +27,7 @@ import (
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
-// The environment of a process that the test starts: its own binary in another role.
+// The environment variables by which the test's own binary runs in another role.
 const (
 	envRole     = "CHAOS_ROLE"
 	envPostgres = "CHAOS_POSTGRES"
@@ -61,7 +61,8 @@ func child(play func(context.Context, *pgxpool.Pool, jetstream.JetStream) error)
 		return err
 	}
 	defer pool.Close()
-	nc, err := nats.Connect(os.Getenv(envNATS), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond))
+	nc, err := nats.Connect(os.Getenv(envNATS), nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func relay(ctx context.Context, pool *pgxpool.Pool, js jetstream.JetStream) erro
 	r, err := outbox.NewRelay(events.NewStore(pool), publisher, outbox.Config{
 		Lease: lease, PublishTimeout: lease / 3, PollInterval: 100 * time.Millisecond,
 		MinRetryDelay: 10 * time.Millisecond, MaxRetryDelay: 200 * time.Millisecond,
-		MaxAttempts: 100, // a machine that is busy lets publishes time out, which costs attempts
+		MaxAttempts: 100, // on a busy machine, publishes time out, which costs attempts
 	})
 	if err != nil {
 		return err
@@ -104,7 +105,8 @@ func consumer(ctx context.Context, pool *pgxpool.Pool, js jetstream.JetStream) e
 	}
 	witness := events.NewWitness(events.NewStore(pool), effects{})
 	s, err := outboxnats.NewSubscriber(c, counting{witness}, outboxnats.SubscriberConfig{
-		MinRetryDelay: 20 * time.Millisecond, MaxRetryDelay: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		MinRetryDelay: 20 * time.Millisecond, MaxRetryDelay: 500 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err
@@ -112,7 +114,7 @@ func consumer(ctx context.Context, pool *pgxpool.Pool, js jetstream.JetStream) e
 	return s.Run(ctx)
 }
 
-// counting tells the test of each duplicate: a line on standard output.
+// counting is a handler that writes a line to standard output for each duplicate.
 type counting struct{ inbox.Handler }
 
 func (c counting) Handle(ctx context.Context, m *outbox.Message) (inbox.Outcome, error) {
@@ -123,7 +125,7 @@ func (c counting) Handle(ctx context.Context, m *outbox.Message) (inbox.Outcome,
 	return outcome, err
 }
 
-// effects is the consumer. Nothing but the inbox keeps its effect from happening twice.
+// effects is the consumer. Only the inbox prevents that an effect happens twice.
 type effects struct{}
 
 func (effects) HandleThingHappenedV1(
@@ -171,7 +173,8 @@ func (p *process) start(t *testing.T) {
 	}()
 }
 
-// kill ends the process without a chance to clean up, and says what it should not have met.
+// kill ends the process by SIGKILL, and fails the test if the process has panicked or reported a
+// data race.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	select {
@@ -184,7 +187,7 @@ func (p *process) kill(t *testing.T) {
 	p.await(t)
 }
 
-// stop lets the process end in an orderly way.
+// stop ends the process in an orderly way.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	_ = p.stdin.Close()
@@ -203,12 +206,13 @@ func (p *process) await(t *testing.T) {
 		t.Errorf("a %s did not end in %v", p.role, patience)
 		return
 	}
-	if log := p.stderr.String(); strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
+	if log := p.stderr.String(); strings.Contains(log, "DATA RACE") ||
+		strings.Contains(log, "panic:") {
 		t.Errorf("a %s met this:\n%s", p.role, log)
 	}
 }
 
-// stall keeps the process from running for longer than its lease.
+// stall stops the process for longer than its lease.
 func (p *process) stall(t *testing.T, resumed *sync.WaitGroup) {
 	t.Helper()
 	process := p.cmd.Process

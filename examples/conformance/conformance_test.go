@@ -1,5 +1,5 @@
-// Package conformance runs the suites of outboxtest on generated stores and a real PostgreSQL: one with the defaults, one with a
-// schema, a prefix and a retention.
+// Package conformance runs the suites of outboxtest/conformance on generated stores and a real
+// PostgreSQL: one store with the defaults, one with a schema, a prefix and a retention.
 package conformance_test
 
 //go:generate go run github.com/outboxgen/outboxgen/cmd/outboxgen generate plain/outbox.yaml
@@ -40,7 +40,8 @@ func TestPrefixedStore(t *testing.T) {
 	})
 }
 
-// open returns a pool on a database of the test's own, for tests that hold many transactions open.
+// open returns a pool on a database of the test's own, for tests that have many transactions open
+// at once.
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(postgresenv.New(t).URL)
@@ -83,7 +84,9 @@ type plainTx struct {
 	store *events.Store
 }
 
-func (tx plainTx) Enqueue(ctx context.Context, list []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID, error) {
+func (tx plainTx) Enqueue(
+	ctx context.Context, list []outbox.Event, opts ...outbox.EnqueueOption,
+) ([]outbox.ID, error) {
 	converted := make([]events.Event, len(list))
 	for i, e := range list {
 		switch e := e.(outboxtest.Event); {
@@ -112,8 +115,11 @@ type prefixedTx struct {
 	store *prefixed.Store
 }
 
-// Enqueue adds events to a batch, as if the business statements were in it, except where they come as one list.
-func (tx prefixedTx) Enqueue(ctx context.Context, list []outbox.Event, opts ...outbox.EnqueueOption) ([]outbox.ID, error) {
+// Enqueue adds events to a batch, as if business statements were in it, too; a list of events is
+// enqueued by one call instead.
+func (tx prefixedTx) Enqueue(
+	ctx context.Context, list []outbox.Event, opts ...outbox.EnqueueOption,
+) ([]outbox.ID, error) {
 	var batch pgx.Batch
 	var ids []outbox.ID
 	for _, e := range list {
@@ -121,9 +127,11 @@ func (tx prefixedTx) Enqueue(ctx context.Context, list []outbox.Event, opts ...o
 		var err error
 		switch e := e.(outboxtest.Event); {
 		case e.Entity == "":
-			id, err = tx.store.QueueStrayHappenedV1(ctx, &batch, prefixed.StrayHappenedV1(e), opts...)
+			id, err = tx.store.QueueStrayHappenedV1(ctx, &batch, prefixed.StrayHappenedV1(e),
+				opts...)
 		default:
-			id, err = tx.store.QueueThingHappenedV1(ctx, &batch, prefixed.ThingHappenedV1(e), opts...)
+			id, err = tx.store.QueueThingHappenedV1(ctx, &batch, prefixed.ThingHappenedV1(e),
+				opts...)
 		}
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest/conformance"
 )
 
-// store is what generated stores are.
+// store is what all generated stores have in common.
 type store interface {
 	conformance.Store
 	inbox.Store[pgx.Tx]
@@ -43,7 +43,8 @@ func inboxHarness(s store, wrap func(pgx.Tx) conformance.Tx) conformance.InboxHa
 	return conformance.InboxHarness[pgx.Tx]{
 		Store:  s,
 		Outbox: s,
-		Enqueue: func(ctx context.Context, tx pgx.Tx, e outboxtest.Event, opts ...outbox.EnqueueOption) (outbox.ID, error) {
+		Enqueue: func(ctx context.Context, tx pgx.Tx, e outboxtest.Event,
+			opts ...outbox.EnqueueOption) (outbox.ID, error) {
 			ids, err := wrap(tx).Enqueue(ctx, []outbox.Event{e}, opts...)
 			if err != nil {
 				return outbox.ID{}, err

@@ -14,23 +14,25 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// backlog inserts n pending events with payloads of about size bytes, spread over all shards, for the planner to know.
+// backlog inserts n pending events with payloads of about size bytes into all shards, and has the
+// server gather statistics.
 func (w *world) backlog(n, size int) {
 	w.Helper()
 	w.insert(n, size)
 	w.exec(`ANALYZE outbox`)
 }
 
-// insert is backlog without the planner's knowledge.
+// insert is backlog without the statistics.
 func (w *world) insert(n, size int) {
 	w.Helper()
 	w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
 		SELECT i % 16, gen_random_uuid(), 'thing.happened', 1, 'things', 'key ' || i % 480,
-			convert_to('{"entity":"' || repeat('x', $2::integer) || '","n":' || i || '}', 'UTF8'), 'application/json'
+			convert_to('{"entity":"' || repeat('x', $2::integer) || '","n":' || i || '}', 'UTF8'),
+			'application/json'
 		FROM generate_series(1, $1::integer) AS i`, n, size)
 }
 
-// watched is a store that notes what the relay asks of it and has in memory.
+// watched is a store that records what the relay asks for and how much it has in memory.
 type watched struct {
 	*events.Store
 	events, bytes         atomic.Int64 // read, and not settled yet
@@ -80,7 +82,8 @@ func (s *watched) lastRead() storage.ReadParams {
 	return s.last
 }
 
-// TestABacklogIsReadInBoundedPieces drains what would be 800 MB at once.
+// TestABacklogIsReadInBoundedPieces drains a backlog that would take 800 MB if it were read at
+// once.
 func TestABacklogIsReadInBoundedPieces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -105,20 +108,23 @@ func TestABacklogIsReadInBoundedPieces(t *testing.T) {
 		return published.Load() > pending/10
 	})
 	stop()
-	// Of each of 16 shards one event may be read that no longer fits.
-	if limit := int64(c.MaxInFlightBytes + 16*(payload+50)); store.mostBytes > limit || store.mostBytes < limit/4 {
-		t.Errorf("at most %d bytes were in memory, want %d at most, and not much less", store.mostBytes, limit)
+	// Each of the 16 shards may return one event that exceeds its bound.
+	if limit := int64(c.MaxInFlightBytes + 16*(payload+50)); store.mostBytes > limit ||
+		store.mostBytes < limit/4 {
+		t.Errorf("at most %d bytes were in memory, want %d at most, and not much less",
+			store.mostBytes, limit)
 	}
 	if store.mostEvents > int64(c.MaxInFlight) {
-		t.Errorf("at most %d events were in memory, want %d at most", store.mostEvents, c.MaxInFlight)
+		t.Errorf("at most %d events were in memory, want %d at most", store.mostEvents,
+			c.MaxInFlight)
 	}
 	if heap > 200<<20 {
 		t.Errorf("the heap grew to %d MB", heap>>20)
 	}
 }
 
-// TestAnOldSnapshotDoesNotMakeReadsSlow drains events while an old snapshot keeps the server from removing what is deleted, and then
-// looks at what the relay's read costs the server.
+// TestAnOldSnapshotDoesNotMakeReadsSlow drains events while an old snapshot keeps the server from
+// removing deleted rows, and then checks what a read of the relay costs the server.
 func TestAnOldSnapshotDoesNotMakeReadsSlow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,11 +132,14 @@ func TestAnOldSnapshotDoesNotMakeReadsSlow(t *testing.T) {
 	dump, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	w.must(err)
 	defer func() { _ = dump.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = dump.Exec(t.Context(), `CREATE TABLE forgotten ()`) // the session even has a transaction id
+	// The session even has a transaction id.
+	_, err = dump.Exec(t.Context(), `CREATE TABLE forgotten ()`)
 	w.must(err)
 
 	store := watch(w.store)
-	w.run(store, publisherFunc(func(context.Context, *outbox.Message) error { return nil }), quick())
+	w.run(store, publisherFunc(func(context.Context, *outbox.Message) error {
+		return nil
+	}), quick())
 	w.eventually("all is published", func() bool { return w.pending() == 0 })
 	fromStart := w.readCost(startOf(store.lastRead()))
 	cost := 0
@@ -141,7 +150,7 @@ func TestAnOldSnapshotDoesNotMakeReadsSlow(t *testing.T) {
 	t.Logf("a read touches %d pages, and %d from the start", cost, fromStart)
 }
 
-// startOf is a read of the same shards from their start.
+// startOf returns the parameters of a read of the same shards from their beginning.
 func startOf(p storage.ReadParams) storage.ReadParams {
 	p.Shards, p.Known = slices.Clone(p.Shards), nil
 	for i := range p.Shards {

@@ -10,8 +10,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestAnEventThatIsResetByHandIsFound changes rows in every way that an operator may, while the
-// relay remembers them as waiting for hours, and expects that each is found within about a minute.
+// TestAnEventThatIsResetByHandIsFound changes rows in every way in which an operator may, while the
+// relay remembers them as waiting for hours. Each must be found within about a minute.
 func TestAnEventThatIsResetByHandIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -31,7 +31,7 @@ func TestAnEventThatIsResetByHandIsFound(t *testing.T) {
 		SELECT i, gen_random_uuid(), 'thing.happened', 1, 'things', '', '{}', 'application/json'
 		FROM generate_series(1, 3) AS i`)
 	w.eventually("all are put off", func() bool { return relay.Stats().Retried == 5 })
-	for i := range 200 { // what was put off stands below what is read from now on
+	for i := range 200 { // events that wait for a retry stand below those that are read from now on
 		w.enqueue(thing("well", i))
 	}
 	w.eventually("it is passed", func() bool { return relay.Stats().Published == 200 })

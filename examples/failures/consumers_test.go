@@ -14,7 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery: any client can send one.
+// TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery uses a traceparent such as any client
+// could send.
 func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -27,7 +28,8 @@ func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 		_, err := w.store.Enqueue(outbox.ContextWithTraceparent(t.Context(), traceparent), tx,
 			thing("a", 1))
 		w.must(err)
-		_, err = w.store.EnqueueThingHappenedV1(t.Context(), tx, events.ThingHappenedV1{Entity: "a"},
+		_, err = w.store.EnqueueThingHappenedV1(t.Context(), tx,
+			events.ThingHappenedV1{Entity: "a"},
 			outbox.WithHeader("traceparent", traceparent))
 		w.must(err)
 		w.must(tx.Commit(t.Context()))
@@ -44,7 +46,8 @@ func TestAnInvalidTraceparentCostsNeitherTransactionNorDelivery(t *testing.T) {
 		WHERE headers IS NOT NULL`), 3)
 }
 
-// acting returns the inbox of a consumer that leaves an effect, then acts, then leaves another one.
+// acting returns the inbox of a consumer whose handler inserts a row, calls act, and inserts
+// another row.
 func (w *world) acting(act func(ctx context.Context, tx pgx.Tx) error) *inbox.Inbox[pgx.Tx] {
 	w.Helper()
 	w.exec(`CREATE TABLE IF NOT EXISTS effect (consumer text, event_id uuid)`)
@@ -69,7 +72,8 @@ func effect(name string, m *outbox.Message) func(context.Context, pgx.Tx) error 
 	}
 }
 
-// statements returns an act that sends them one after the other, as pgx does not see them.
+// statements returns a function that sends the statements as plain SQL, so that pgx does not notice
+// what they do to the transaction.
 func statements(list ...string) func(context.Context, pgx.Tx) error {
 	return func(ctx context.Context, tx pgx.Tx) error {
 		for _, sql := range list {
@@ -81,13 +85,13 @@ func statements(list ...string) func(context.Context, pgx.Tx) error {
 	}
 }
 
-// TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent: the status of the connection says
-// nothing of it.
+// TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent ends the transaction and begins
+// another one. The connection's status does not show that.
 func TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		act       func(context.Context, pgx.Tx) error
-		effects   int // that were committed by the handler itself
+		effects   int // rows that the handler itself committed
 		redeliver inbox.Outcome
 	}{
 		"ROLLBACK AND CHAIN": {statements("ROLLBACK AND CHAIN"), 0, inbox.OutcomeApplied},
@@ -128,8 +132,8 @@ func TestAHandlerThatBeginsItsTransactionAnewHasNotHandledTheEvent(t *testing.T)
 	}
 }
 
-// TestASavepointOfTheHandlersChangesNothing: handlers nest transactions, and give parts of their
-// work up.
+// TestASavepointOfTheHandlersChangesNothing has handlers nest transactions and roll some of them
+// back.
 func TestASavepointOfTheHandlersChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +152,7 @@ func TestASavepointOfTheHandlersChangesNothing(t *testing.T) {
 	for _, act := range []func(context.Context, pgx.Tx) error{
 		nested, statements("SAVEPOINT a", "INSERT INTO effect VALUES ('given up')", "ROLLBACK TO a",
 			"INSERT INTO effect VALUES ('nested')", "RELEASE a"),
-		// This savepoint is never released.
+		// The handler never releases this savepoint.
 		statements("SAVEPOINT a", "INSERT INTO effect VALUES ('nested')"),
 	} {
 		w.exec(`DROP TABLE IF EXISTS effect`)
@@ -160,8 +164,8 @@ func TestASavepointOfTheHandlersChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent: PostgreSQL would answer its COMMIT
-// with a ROLLBACK.
+// TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent ignores the error of a statement.
+// PostgreSQL would answer the COMMIT of such a transaction with a ROLLBACK.
 func TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,7 +185,7 @@ func TestAHandlerThatHidesAFailedStatementHasNotHandledTheEvent(t *testing.T) {
 }
 
 // TestHandlersThatUseThePoolDoNotStarveEachOther has more deliveries at a time than the pool has
-// connections, and each handler needs a second one.
+// connections, and each handler needs a second connection.
 func TestHandlersThatUseThePoolDoNotStarveEachOther(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int32{2, 4} {
@@ -199,7 +203,7 @@ func TestHandlersThatUseThePoolDoNotStarveEachOther(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		var deliveries sync.WaitGroup
-		// Both are of one store.
+		// Both consumers use the same store.
 		for _, c := range []*inbox.Inbox[pgx.Tx]{lookingUp("one"), lookingUp("another")} {
 			for range 20 {
 				deliveries.Go(func() {
@@ -213,8 +217,8 @@ func TestHandlersThatUseThePoolDoNotStarveEachOther(t *testing.T) {
 	}
 }
 
-// TestAPoolOfOneConnectionIsEnoughForHandlersThatUseNoOther, and one that waits for it gives up
-// with its context.
+// TestAPoolOfOneConnectionIsEnoughForHandlersThatUseNoOther also shows that a handler which waits
+// for the connection gives up when its context ends.
 func TestAPoolOfOneConnectionIsEnoughForHandlersThatUseNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,13 +16,14 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// The environment of a relay in a process of its own: this test's binary once more.
+// The environment variables by which this test's binary runs as a relay in a process of its own.
 const (
 	envBehaviour = "FAILURES_BEHAVIOUR"
 	envDatabase  = "FAILURES_DATABASE"
 )
 
-// behaviours are what a relay's process does with an event. It has been written to standard output before.
+// behaviours are what the relay's publisher does with an event. The event's id has been written to
+// standard output before.
 var behaviours = map[string]func(ctx context.Context, m *outbox.Message) error{
 	"die of the poison": func(_ context.Context, m *outbox.Message) error {
 		if m.Key == "poison" {
@@ -33,7 +34,7 @@ var behaviours = map[string]func(ctx context.Context, m *outbox.Message) error{
 	"hang": func(ctx context.Context, _ *outbox.Message) error { <-ctx.Done(); return ctx.Err() },
 }
 
-// killMyself ends this process as the kernel does when it is out of memory.
+// killMyself ends this process in the way the kernel does when memory is short.
 func killMyself() error {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
@@ -67,7 +68,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// relayProcess runs a relay until standard input ends, as it does with the test.
+// relayProcess runs a relay until standard input ends, which it does at the end of the test.
 func relayProcess(behave func(context.Context, *outbox.Message) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -79,26 +80,29 @@ func relayProcess(behave func(context.Context, *outbox.Message) error) error {
 		return err
 	}
 	defer pool.Close()
-	relay, err := outbox.NewRelay(events.NewStore(pool), publisherFunc(func(ctx context.Context, m *outbox.Message) error {
-		fmt.Println(m.ID)
-		return behave(ctx, m)
-	}), crashing())
+	relay, err := outbox.NewRelay(events.NewStore(pool),
+		publisherFunc(func(ctx context.Context, m *outbox.Message) error {
+			fmt.Println(m.ID)
+			return behave(ctx, m)
+		}), crashing())
 	if err != nil {
 		return err
 	}
 	return relay.Run(ctx)
 }
 
-// process is a relay's process.
+// process is a process that runs a relay.
 type process struct {
-	cmd   *exec.Cmd
-	begun chan string   // the events that it began to publish
-	ended chan struct{} // closed with it
+	cmd     *exec.Cmd
+	started chan string   // the events whose publish it started
+	ended   chan struct{} // closed when the process has ended
 }
 
 func (w *world) startProcess(behaviour string) *process {
 	w.Helper()
-	p := &process{cmd: exec.Command(os.Args[0]), begun: make(chan string, 1000), ended: make(chan struct{})}
+	p := &process{
+		cmd: exec.Command(os.Args[0]), started: make(chan string, 1000), ended: make(chan struct{}),
+	}
 	p.cmd.Env = append(os.Environ(), envBehaviour+"="+behaviour, envDatabase+"="+w.url)
 	p.cmd.Stderr = os.Stderr
 	stdin, err := p.cmd.StdinPipe()
@@ -109,7 +113,7 @@ func (w *world) startProcess(behaviour string) *process {
 	go func() {
 		defer close(p.ended)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			p.begun <- lines.Text()
+			p.started <- lines.Text()
 		}
 		_ = p.cmd.Wait()
 	}()
@@ -130,33 +134,38 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// TestAnEventThatKillsTheProcessBecomesADeadLetter kills a process per attempt, and then lets all others through.
+// TestAnEventThatKillsTheProcessBecomesADeadLetter loses one process for each attempt, and then
+// publishes all other events.
 func TestAnEventThatKillsTheProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list := []events.Event{thing("poison", 1)}
 	for n := range 10 {
-		list = append(list, thing(fmt.Sprint("bystander ", n), 1), events.StrayHappenedV1{N: int64(n)})
+		list = append(list, thing(fmt.Sprint("bystander ", n), 1),
+			events.StrayHappenedV1{N: int64(n)})
 	}
 	ids := w.enqueue(list...)
 	dead := func() int { return query[int](w, `SELECT count(*) FROM outbox_dead`) }
 	deaths := 0
 	for ; dead() == 0 && deaths < 3*crashAttempts; deaths++ {
 		p := w.startProcess("die of the poison")
-		w.eventually("the process dies, or the event is dead", func() bool { return p.hasEnded() || dead() > 0 })
-		// Nothing is gained by waiting for the lease to expire.
+		w.eventually("the process dies, or the event is dead", func() bool {
+			return p.hasEnded() || dead() > 0
+		})
+		// Waiting for the lease to expire would show nothing more.
 		w.exec(`UPDATE outbox_relay SET expires_at = now()`)
 	}
 	w.run(w.store, &outboxtest.RecordingPublisher{}, crashing())
 	w.eventually("all others are published", func() bool { return w.pending() == 0 })
 	letters := w.deadLetters(10)
 	w.equal("dead letters", len(letters), 1)
-	w.equal("the dead", fmt.Sprint(letters[0].ID, letters[0].Attempts), fmt.Sprint(ids[0], crashAttempts))
+	w.equal("the dead", fmt.Sprint(letters[0].ID, letters[0].Attempts),
+		fmt.Sprint(ids[0], crashAttempts))
 	t.Logf("after %d processes: %s", deaths, letters[0].Error)
 }
 
 // TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds kills a relay between publish and settle, and
-// then does nothing.
+// then only waits.
 func TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +175,7 @@ func TestAfterACrashAnotherRelayGoesOnWhenTheLeaseEnds(t *testing.T) {
 	})
 	ids := w.enqueue(thing("a", 1), thing("b", 1), thing("c", 1))
 	select {
-	case <-p.begun:
+	case <-p.started:
 	case <-time.After(patience):
 		t.Fatal("the process publishes nothing")
 	}

@@ -18,14 +18,17 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestCommitsOfProducersWaitForNoNotify holds the lock that NOTIFY takes in each commit, one in the whole database: a session that has
-// notified waits for a standby that does not exist.
+// TestCommitsOfProducersWaitForNoNotify holds the lock that NOTIFY takes when its transaction
+// commits. There is one such lock in the server: a session that has sent a notification holds it
+// while its commit waits for a standby that does not exist.
 func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
 	t.Parallel()
 	w := ownServer(t)
 	w.exec(`ALTER SYSTEM SET synchronous_standby_names = 'nobody'`)
 	w.exec(`SELECT pg_reload_conf()`)
-	w.eventually("the standby is waited for", func() bool { return query[string](w, `SHOW synchronous_standby_names`) == "nobody" })
+	w.eventually("the standby is waited for", func() bool {
+		return query[string](w, `SHOW synchronous_standby_names`) == "nobody"
+	})
 	release := w.holdNotifyLock()
 	defer release()
 
@@ -36,11 +39,12 @@ func TestCommitsOfProducersWaitForNoNotify(t *testing.T) {
 		return err
 	}
 	var refused *pgconn.PgError
-	if err := pgx.BeginFunc(t.Context(), timely, notifying); !errors.As(err, &refused) || refused.Code != "55P03" {
+	if err := pgx.BeginFunc(t.Context(), timely, notifying); !errors.As(err, &refused) ||
+		refused.Code != "55P03" {
 		t.Fatalf("a commit with a notification: got %v, want a lock timeout", err)
 	}
 	recording := &outboxtest.RecordingPublisher{}
-	w.run(w.store, recording, quick()) // which notifies, and waits
+	w.run(w.store, recording, quick()) // it sends a notification, which waits for the lock
 	for n := range 50 {
 		w.must(pgx.BeginFunc(t.Context(), timely, func(tx pgx.Tx) error {
 			_, err := w.store.Enqueue(t.Context(), tx, thing("a", n))
@@ -56,7 +60,7 @@ func ownServer(t *testing.T) *world {
 	if os.Getenv("OUTBOXGEN_TEST_POSTGRES_URL") != "" {
 		t.Skip("the server that OUTBOXGEN_TEST_POSTGRES_URL names is not the test's to configure")
 	}
-	postgresenv.Shared(t) // skips, or fails, where there is none
+	postgresenv.Shared(t) // skips or fails the test if there is no server
 	server, err := postgresenv.Start(t.Context(), postgresenv.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +73,7 @@ func ownServer(t *testing.T) *world {
 	return worldAt(t, db.URL)
 }
 
-// holdNotifyLock returns once a session holds the lock, and cannot end its commit.
+// holdNotifyLock returns once a session holds the lock and cannot complete its commit.
 func (w *world) holdNotifyLock() (release func()) {
 	w.Helper()
 	conn, err := pgx.Connect(w.Context(), w.url)
@@ -81,8 +85,9 @@ func (w *world) holdNotifyLock() (release func()) {
 		_, _ = conn.Exec(ctx, `SET synchronous_commit = on; CREATE TABLE wal (); NOTIFY outbox`)
 	}()
 	w.eventually("the lock is held", func() bool {
-		return query[bool](w, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND granted
-			AND classid = 'pg_database'::regclass AND objid = 0 AND mode = 'AccessExclusiveLock')`)
+		return query[bool](w, `SELECT EXISTS (SELECT FROM pg_locks
+			WHERE locktype = 'object' AND granted AND classid = 'pg_database'::regclass
+			AND objid = 0 AND mode = 'AccessExclusiveLock')`)
 	})
 	return func() {
 		cancel()
@@ -91,17 +96,19 @@ func (w *world) holdNotifyLock() (release func()) {
 	}
 }
 
-// listenerPid returns the session that listens, or 0.
+// listenerPid returns the process id of the session that listens, or 0.
 func (w *world) listenerPid() int {
 	return query[int](w, `SELECT COALESCE(max(pid), 0) FROM pg_stat_activity
 		WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle'`)
 }
 
-// insertElsewhere commits an event like another process, which rings no doorbell in this one.
+// insertElsewhere commits an event as another process would, without ringing a doorbell of this
+// one.
 func (w *world) insertElsewhere(key string) {
 	w.Helper()
 	w.exec(`INSERT INTO outbox (shard, id, type, version, topic, key, payload, content_type)
-		VALUES (0, $1, 'thing.happened', 1, 'things', $2, '{}', 'application/json')`, uuid.NewString(), key)
+		VALUES (0, $1, 'thing.happened', 1, 'things', $2, '{}', 'application/json')`,
+		uuid.NewString(), key)
 }
 
 func TestTheListenerSitsInNoTransaction(t *testing.T) {
@@ -117,14 +124,17 @@ func TestTheListenerSitsInNoTransaction(t *testing.T) {
 		<-goOn
 		return nil
 	}), quick())
-	w.eventually("the relay listens", func() bool { return relay.Stats().Listening && w.listenerPid() != 0 })
+	w.eventually("the relay listens", func() bool {
+		return relay.Stats().Listening && w.listenerPid() != 0
+	})
 	w.enqueue(thing("a", 1), thing("b", 1))
-	<-began // and takes its time
+	<-began // the publish goes on until the test allows its end
 	for range 100 {
 		w.notify()
-		// The server itself opens one for a moment, to pass the notification on.
+		// The server itself opens a transaction for a moment to pass a notification on.
 		w.eventually("the listener is in no transaction", func() bool {
-			return query[bool](w, `SELECT COALESCE(bool_and(xact_start IS NULL AND backend_xmin IS NULL), false)
+			return query[bool](w, `SELECT
+				COALESCE(bool_and(xact_start IS NULL AND backend_xmin IS NULL), false)
 				FROM pg_stat_activity WHERE pid = $1`, w.listenerPid())
 		})
 	}
@@ -135,10 +145,12 @@ func TestAListenerThatLosesItsConnectionListensAgain(t *testing.T) {
 	w := newWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
 	c := quick()
-	c.PollInterval = 10 * patience // so that nothing is found but by the doorbell
+	c.PollInterval = 10 * patience // so that only the doorbell makes the relay look
 	relay, _ := w.run(w.store, recording, c)
 	for n := range 3 {
-		w.eventually("the relay listens", func() bool { return relay.Stats().Listening && w.listenerPid() != 0 })
+		w.eventually("the relay listens", func() bool {
+			return relay.Stats().Listening && w.listenerPid() != 0
+		})
 		w.insertElsewhere(fmt.Sprint("key ", n))
 		w.notify()
 		w.published(recording, n+1)
@@ -148,10 +160,10 @@ func TestAListenerThatLosesItsConnectionListensAgain(t *testing.T) {
 	}
 }
 
-// deaf is a store whose listener always fails.
-type deaf struct{ *events.Store }
+// failingListener is a store whose Listen always fails.
+type failingListener struct{ *events.Store }
 
-func (deaf) Listen(context.Context, storage.ListenParams) (storage.ListenResult, error) {
+func (failingListener) Listen(context.Context, storage.ListenParams) (storage.ListenResult, error) {
 	return storage.ListenResult{}, errors.New("no connection")
 }
 
@@ -159,11 +171,13 @@ func TestPollingFindsEventsWhileNobodyListens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
-	relay, _ := w.run(deaf{w.store}, recording, quick())
+	relay, _ := w.run(failingListener{w.store}, recording, quick())
 	for n := range 20 {
 		w.insertElsewhere(fmt.Sprint("key ", n))
 		w.published(recording, n+1)
-		w.eventually("the relay has nothing to do", func() bool { return w.pending() == 0 && relay.Stats().InFlight == 0 })
+		w.eventually("the relay has nothing to do", func() bool {
+			return w.pending() == 0 && relay.Stats().InFlight == 0
+		})
 	}
 	w.equal("listening", relay.Stats().Listening, false)
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// role makes a role that ends with the test. Roles belong to the whole server, so its name is its
-// own.
+// role creates a role that is dropped when the test ends. Its name is unique, since roles belong to
+// the whole server.
 func (w *world) role() string {
 	w.Helper()
 	role := "outboxgen_test_" + strings.ToLower(rand.Text()[:12])
 	w.exec(`CREATE ROLE ` + role)
 	w.Cleanup(func() {
-		_, err := w.pool.Exec(context.WithoutCancel(w.Context()), `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		_, err := w.pool.Exec(context.WithoutCancel(w.Context()),
+			`DROP OWNED BY `+role+`; DROP ROLE `+role)
 		w.must(err)
 	})
 	return role
@@ -35,15 +36,18 @@ func manyThings(n int) []events.Event {
 	return list
 }
 
-// TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame compares what is inserted with what is
-// copied: a few events and many take different ways into the table.
+// TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame compares inserted rows with copied ones: a
+// few events are inserted, many are copied.
 func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list := manyThings(2 * outbox.CopyThreshold)
-	ctx := outbox.ContextWithTraceparent(t.Context(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	ctx := outbox.ContextWithTraceparent(t.Context(),
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	rows := map[string]string{}
-	for name, split := range map[string]int{"inserted": outbox.CopyThreshold - 1, "copied": len(list)} {
+	for name, split := range map[string]int{
+		"inserted": outbox.CopyThreshold - 1, "copied": len(list),
+	} {
 		tx := w.begin()
 		for from := 0; from < len(list); from += split {
 			part := list[from:min(from+split, len(list))]
@@ -53,8 +57,9 @@ func TestHoweverManyEventsAreEnqueuedTheirRowsAreTheSame(t *testing.T) {
 		}
 		var text string
 		w.must(tx.QueryRow(t.Context(), `
-			SELECT string_agg(concat_ws(' ', shard, type, version, topic, key, convert_from(payload, 'UTF8'), content_type, headers,
-				causation_id, attempts, interrupted, available_at, last_error, xid = pg_current_xact_id(),
+			SELECT string_agg(concat_ws(' ', shard, type, version, topic, key,
+				convert_from(payload, 'UTF8'), content_type, headers, causation_id, attempts,
+				interrupted, available_at, last_error, xid = pg_current_xact_id(),
 				uuid_send(id) <> ''), E'\n' ORDER BY seq)
 			FROM outbox`).Scan(&text))
 		w.must(tx.Rollback(t.Context()))
@@ -87,11 +92,11 @@ func TestEnqueueingNeedsNoRightButToInsert(t *testing.T) {
 	w.equal("pending", w.pending(), 3+outbox.CopyThreshold)
 }
 
-// enqueuer is a way to enqueue an event within tx. The header makes the event invalid, if it is not
-// valid itself.
+// enqueuer enqueues an event within tx. An invalid header makes the event invalid.
 type enqueuer func(ctx context.Context, w *world, tx pgx.Tx, header string) error
 
-// enqueuers are all functions that send something to the database, a batch of theirs included.
+// enqueuers are all functions that send events to the database. The Queue functions count as such
+// together with sending their batch.
 var enqueuers = map[string]enqueuer{
 	"EnqueueThingHappenedV1": func(ctx context.Context, w *world, tx pgx.Tx, header string) error {
 		_, err := w.store.EnqueueThingHappenedV1(ctx, tx, events.ThingHappenedV1{Entity: "a"},
@@ -108,10 +113,12 @@ var enqueuers = map[string]enqueuer{
 		return err
 	},
 	"Enqueue of many": func(ctx context.Context, w *world, tx pgx.Tx, header string) error {
-		_, err := w.store.Enqueue(ctx, tx, append(manyThings(outbox.CopyThreshold), thing(header, 1))...)
+		_, err := w.store.Enqueue(ctx, tx,
+			append(manyThings(outbox.CopyThreshold), thing(header, 1))...)
 		return err
 	},
-	"WitnessTx.EnqueueStrayHappenedV1": func(ctx context.Context, _ *world, tx pgx.Tx, header string) error {
+	"WitnessTx.EnqueueStrayHappenedV1": func(ctx context.Context, _ *world, tx pgx.Tx,
+		header string) error {
 		handling := events.WitnessTx{Tx: tx, Message: delivery()}
 		_, err := handling.EnqueueStrayHappenedV1(ctx, events.StrayHappenedV1{},
 			outbox.WithHeader("x", header))
@@ -134,7 +141,7 @@ func TestAnInvalidEventLeavesTheTransactionUsable(t *testing.T) {
 	w.equal("events", w.pending(), 3+2+outbox.CopyThreshold+1)
 }
 
-// TestWhatTheDatabaseRefusesIsNoEventError has producers that may not insert.
+// TestWhatTheDatabaseRefusesIsNoEventError enqueues as a role that has no right to insert.
 func TestWhatTheDatabaseRefusesIsNoEventError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,13 +171,15 @@ func TestAnInvalidEventLeavesTheBatchAsItWas(t *testing.T) {
 		events.ThingHappenedV1{}); !errors.As(err, &invalid) {
 		t.Errorf("QueueThingHappenedV1: got %v, want an *outbox.EventError", err)
 	}
-	if _, err := w.store.QueueVersions(t.Context(), &batch, manyThings(2)); !errors.As(err, &invalid) {
+	_, err := w.store.QueueVersions(t.Context(), &batch, manyThings(2))
+	if !errors.As(err, &invalid) {
 		t.Errorf("QueueVersions: got %v, want an *outbox.EventError", err)
 	}
 	w.equal("statements", batch.Len(), 0)
 }
 
-// TestABatchThatAPoolSendsIsATransactionOfItsOwn holds what the Queue functions say of a batch.
+// TestABatchThatAPoolSendsIsATransactionOfItsOwn shows what the comments of the Queue functions
+// say.
 func TestABatchThatAPoolSendsIsATransactionOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -178,7 +187,9 @@ func TestABatchThatAPoolSendsIsATransactionOfItsOwn(t *testing.T) {
 	for i, mode := range []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
 	} {
-		pool := connect(t, w.url, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+		pool := connect(t, w.url, func(c *pgxpool.Config) {
+			c.ConnConfig.DefaultQueryExecMode = mode
+		})
 		send := func() error {
 			var batch pgx.Batch
 			_, err := w.store.QueueThingHappenedV1(t.Context(), &batch,
@@ -195,13 +206,14 @@ func TestABatchThatAPoolSendsIsATransactionOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestWhatAHandlerEnqueuesHasItsEventAsCause: a handler's own options change nothing about that.
+// TestWhatAHandlerEnqueuesHasItsEventAsCause shows that no option of the handler can change the
+// cause.
 func TestWhatAHandlerEnqueuesHasItsEventAsCause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tx := w.begin()
 	handling := events.WitnessTx{Tx: tx, Message: delivery()}
-	opts := make([]outbox.EnqueueOption, 1, 2) // which an append could write to
+	opts := make([]outbox.EnqueueOption, 1, 2) // an append could write to the second element
 	opts[0] = outbox.WithCausation(outbox.ID{1})
 	_, err := handling.EnqueueStrayHappenedV1(t.Context(), events.StrayHappenedV1{}, opts...)
 	w.must(err)

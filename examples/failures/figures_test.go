@@ -8,15 +8,15 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// TestTheBacklogIsCounted: how many wait and how old the oldest is, while others are kept as
-// published.
+// TestTheBacklogIsCounted checks the number of pending events and the age of the oldest, while
+// published events are retained beside them.
 func TestTheBacklogIsCounted(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
 	w.equal("nothing", w.countBacklog(store), storage.CountBacklogResult{})
 	w.keptSince(100, "1 hour")
 	w.keepEvents(7)
-	// A replayed event keeps its time, and stands behind younger ones.
+	// A replayed event keeps its time of creation, although it now stands behind newer ones.
 	w.exec(`UPDATE messaging.app_outbox
 		SET created_at = now() - interval '3 hours', available_at = now() + interval '1 hour'
 		WHERE seq = (SELECT max(seq) FROM messaging.app_outbox)`)
@@ -29,7 +29,8 @@ func TestTheBacklogIsCounted(t *testing.T) {
 	w.equal("hours", b.Oldest.Truncate(time.Hour), 3*time.Hour)
 }
 
-// TestCountingALargeBacklogIsCheap: it stops at a limit, and does not look at what was published.
+// TestCountingALargeBacklogIsCheap shows that counting stops at the limit and reads no published
+// event.
 func TestCountingALargeBacklogIsCheap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

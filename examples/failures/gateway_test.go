@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// gateway stands between a pool and a server, as a load balancer or a pooler does.
+// gateway forwards connections from a pool to a server, as a load balancer or a pooler does.
 type gateway struct {
 	w        *world
 	url      string // of the database, through the gateway
@@ -17,7 +17,7 @@ type gateway struct {
 	mu     sync.Mutex
 	target string
 	links  map[*link]bool
-	deaf   bool // it swallows notifications
+	drops  bool // notifications are dropped
 }
 
 // link is a connection through the gateway.
@@ -60,7 +60,7 @@ func (g *gateway) accept() {
 	}
 }
 
-// copy passes on what a client sends.
+// copy forwards what a client sends.
 func (g *gateway) copy(l *link, to io.Writer, from io.Reader) {
 	defer g.end(l)
 	b := make([]byte, 1<<16)
@@ -77,7 +77,7 @@ func (g *gateway) copy(l *link, to io.Writer, from io.Reader) {
 	}
 }
 
-// copyMessages passes on what a server sends, message by message: a type, and a length that counts
+// copyMessages forwards what a server sends, message by message: a type, and a length that includes
 // itself.
 func (g *gateway) copyMessages(l *link, to io.Writer, from io.Reader) {
 	defer g.end(l)
@@ -99,15 +99,15 @@ func (g *gateway) copyMessages(l *link, to io.Writer, from io.Reader) {
 	}
 }
 
-const notification = 'A' // the type of a NotificationResponse
+const notification = 'A' // the message type NotificationResponse
 
 func (g *gateway) passes(l *link, kind byte) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !l.silent && (kind != notification || !g.deaf)
+	return !l.silent && (kind != notification || !g.drops)
 }
 
-// end closes both ends, unless the link is silent: then neither hears that the other has gone.
+// end closes both ends of a link. If the link is silent, neither side is told.
 func (g *gateway) end(l *link) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,7 +122,8 @@ func (l *link) close() {
 	_ = l.server.Close()
 }
 
-// silence loses without an error whatever is sent over the connections of now. New ones work.
+// silence drops, without an error, whatever is sent over the connections that exist now. New
+// connections work.
 func (g *gateway) silence() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,14 +132,14 @@ func (g *gateway) silence() {
 	}
 }
 
-// swallowNotifications says whether notifications are lost.
+// swallowNotifications sets whether notifications are dropped.
 func (g *gateway) swallowNotifications(yes bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.deaf = yes
+	g.drops = yes
 }
 
-// lead closes all connections, and leads new ones to the server of another database.
+// lead closes all connections and forwards new ones to the server of another database.
 func (g *gateway) lead(database string) {
 	g.w.Helper()
 	u, err := url.Parse(database)

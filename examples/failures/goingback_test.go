@@ -17,17 +17,17 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// The tests in this file have the database go back in time under a relay that lives on.
+// In the tests of this file the database goes back in time while a relay runs.
 
-// forgetful are the settings of a server that keeps what was committed asynchronously in memory for
-// long.
+// forgetful is the configuration of a server that keeps asynchronously committed changes in memory
+// for long.
 var forgetful = postgresenv.Config{Durable: true, Settings: map[string]string{
 	"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "wal_level": "minimal",
 	"max_wal_senders": "0",
 }}
 
-// forgetfulWorld is a database on a server of the test's own, which a crash costs what was
-// committed asynchronously.
+// forgetfulWorld returns a database on a server of the test's own, which loses asynchronously
+// committed changes in a crash.
 func forgetfulWorld(t *testing.T) *world {
 	t.Helper()
 	server, err := postgresenv.Start(t.Context(), forgetful)
@@ -47,8 +47,8 @@ func forgetfulWorld(t *testing.T) *world {
 	return w
 }
 
-// crash ends a session of the server by SIGKILL, as the kernel does when memory is short: the
-// server ends all the others, and recovers. It returns when the server has.
+// crash ends a session of the server by SIGKILL, as the kernel does when memory is short. The
+// server then ends all other sessions and recovers; crash returns once it has.
 func (w *world) crash() {
 	w.Helper()
 	ctx := w.Context()
@@ -63,7 +63,7 @@ func (w *world) crash() {
 	})
 }
 
-// gated is a publisher that lets events through while it is open.
+// gated is a publisher that publishes while its gate is open.
 type gated struct {
 	next   outbox.Publisher
 	mu     sync.Mutex
@@ -97,8 +97,8 @@ func (g *gated) Publish(ctx context.Context, m *outbox.Message) error {
 	return g.next.Publish(ctx, m)
 }
 
-// unhurried is a relay's configuration under which neither lease nor attempt ends by itself within
-// a test.
+// unhurried returns a relay's configuration with which neither a lease nor an attempt times out
+// during a test.
 func unhurried() outbox.Config {
 	c := quick()
 	c.Lease, c.PublishTimeout = 4*patience, 2*patience
@@ -121,7 +121,7 @@ func TestWhatACrashUndidIsPublishedAgain(t *testing.T) {
 		}}}
 	relay, stop := w.run(w.store, gate, unhurried())
 	w.eventually("it owns all shards", func() bool { return relay.Stats().Shards == 16 })
-	// The server writes to the disk now and then all the same.
+	// The server writes to the disk at times all the same, so a crash may undo nothing.
 	for cameBack, n := 0, 0; cameBack == 0; n++ {
 		before := relay.Stats()
 		list := []events.Event{events.StrayHappenedV1{Entity: "refused", N: int64(n)}}
@@ -149,14 +149,14 @@ func TestWhatACrashUndidIsPublishedAgain(t *testing.T) {
 	w.eventually("everything that has come back is settled, refusals among it", func() bool {
 		return query[int](w, `SELECT count(*) FROM outbox WHERE attempts = 0`) == 0
 	})
-	w.exec(`UPDATE outbox SET available_at = now()`) // refusals that were not undone
+	w.exec(`UPDATE outbox SET available_at = now()`) // for refusals that the crash did not undo
 	w.eventually("the others too", func() bool { return w.pending() == 0 })
 	stop()
 	w.equal("dead letters", query[int](w, `SELECT count(*) FROM outbox_dead`), 0)
 	w.orderedFirst(recording.Messages())
 }
 
-// orderedFirst fails unless the events of each key were published in order, repetitions aside.
+// orderedFirst fails the test unless the first publishes of each key's events were in order.
 func (w *world) orderedFirst(messages []outbox.Message) {
 	w.Helper()
 	seen := map[outbox.ID]bool{}
@@ -175,8 +175,7 @@ func (w *world) orderedFirst(messages []outbox.Message) {
 	}
 }
 
-// TestCrashesOfTheDatabaseCostNoAttempts crashes the server again and again, while events are in
-// flight.
+// TestCrashesOfTheDatabaseCostNoAttempts crashes the server repeatedly while events are in flight.
 func TestCrashesOfTheDatabaseCostNoAttempts(t *testing.T) {
 	t.Parallel()
 	w := forgetfulWorld(t)
@@ -211,7 +210,7 @@ func TestCrashesOfTheDatabaseCostNoAttempts(t *testing.T) {
 	w.allPublished(recording.Messages())
 }
 
-// allPublished fails unless all events that table truth names were published.
+// allPublished fails the test unless all events in the table truth were published.
 func (w *world) allPublished(messages []outbox.Message) {
 	w.Helper()
 	published := map[string]bool{}
@@ -232,8 +231,8 @@ func (w *world) allPublished(messages []outbox.Message) {
 	}
 }
 
-// TestAStandbyThatLagsIsPromoted has a relay go on with a database that knows nothing of what was
-// done lately, and assigns the same numbers again.
+// TestAStandbyThatLagsIsPromoted has a relay continue on a database that lacks the latest changes
+// and assigns the same numbers again.
 func TestAStandbyThatLagsIsPromoted(t *testing.T) {
 	t.Parallel()
 	primary, standby, err := postgresenv.StartPair(t.Context(), postgresenv.Config{})
@@ -269,10 +268,10 @@ func TestAStandbyThatLagsIsPromoted(t *testing.T) {
 	copied.eventually("the standby follows no longer", func() bool {
 		return query[int](copied, `SELECT count(*) FROM pg_stat_wal_receiver`) == 0
 	})
-	w.enqueueTruth(300) // beyond the numbers of the sequence that were logged ahead
+	w.enqueueTruth(300) // beyond the numbers that the sequence has logged in advance
 	w.eventually("all of that is settled", func() bool { return relay.Stats().Published == 320 })
 	gate.close()
-	w.enqueueTruth(10) // is in flight
+	w.enqueueTruth(10) // these are in flight
 	w.eventually("the relay has it in memory", func() bool { return relay.Stats().InFlight == 10 })
 	reached := query[int64](w, `SELECT last_value FROM outbox_seq`)
 
@@ -292,7 +291,7 @@ func TestAStandbyThatLagsIsPromoted(t *testing.T) {
 	copied.allPublished(recording.Messages())
 }
 
-// enqueueTruth commits n events, and notes them in table truth.
+// enqueueTruth commits n events, and records them in the table truth.
 func (w *world) enqueueTruth(n int) {
 	w.Helper()
 	list := make([]events.Event, n)
@@ -309,8 +308,8 @@ func (w *world) enqueueTruth(n int) {
 	w.must(tx.Commit(w.Context()))
 }
 
-// TestABackupIsRestoredUnderARelay: events of the backup are published, and new ones too that have
-// the numbers of others which the relay has in memory.
+// TestABackupIsRestoredUnderARelay shows that the events of the backup are published, and so are
+// new events that have the numbers of others which the relay has in memory.
 func TestABackupIsRestoredUnderARelay(t *testing.T) {
 	t.Parallel()
 	const truncated = `TRUNCATE outbox; INSERT INTO outbox OVERRIDING SYSTEM VALUE SELECT *
@@ -324,8 +323,8 @@ func TestABackupIsRestoredUnderARelay(t *testing.T) {
 		},
 		"the sequence alone is set back": func(w *world, relay *outbox.Relay, seq int64) {
 			w.script(`DELETE FROM outbox;` + setval(seq))
-			// If it had caught up at once, only the ledger's sweep would find what has an old
-			// number.
+			// If the sequence had caught up at once, only the relay's next pass from the beginning
+			// would find events with an old number.
 			w.eventually("the relay has noticed",
 				func() bool { return relay.Stats().Shards == 0 || relay.Stats().InFlight == 0 })
 		},
@@ -365,7 +364,7 @@ func (w *world) script(sql string) {
 	w.must(err)
 }
 
-// TestARestartOfTheServerLosesNothing ends the server in an orderly way, with events in flight.
+// TestARestartOfTheServerLosesNothing stops the server cleanly while events are in flight.
 func TestARestartOfTheServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	server, err := postgresenv.Start(t.Context(), postgresenv.Config{Durable: true})

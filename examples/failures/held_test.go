@@ -12,11 +12,11 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// counting is a store that notes what is read of it.
+// counting is a store that counts what the relay reads.
 type counting struct {
 	storage.Store
 	rows, keys atomic.Int64
-	charged    atomic.Int64 // attempts that had been charged to the events
+	charged    atomic.Int64 // attempts charged to the events before they were read
 }
 
 func (s *counting) count(items []storage.Item) {
@@ -49,9 +49,9 @@ func (s *counting) ReadKeys(
 	return r, err
 }
 
-// TestManyHeldKeysGoOnAsABacklog refuses the heads of many keys once, and then counts what the
-// relay reads: each event a few times, and hardly any key by itself, which takes a pass over all
-// that is pending in its shard.
+// TestManyHeldKeysGoOnAsABacklog has the broker refuse the first event of many keys once, and then
+// counts what the relay reads. It may read each event a few times, but hardly any key by itself,
+// since that takes a scan of all that is pending in the shard.
 func TestManyHeldKeysGoOnAsABacklog(t *testing.T) {
 	t.Parallel()
 	const keys, each = 8000, 5

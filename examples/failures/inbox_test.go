@@ -17,18 +17,22 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// delivery is an event as a broker delivers it.
+// delivery returns an event as a broker would deliver it.
 func delivery() *outbox.Message {
-	return &outbox.Message{ID: uuid.New(), Type: "thing.happened", Version: 1, Payload: []byte(`{"entity":"a","n":1}`)}
+	return &outbox.Message{
+		ID: uuid.New(), Type: "thing.happened", Version: 1, Payload: []byte(`{"entity":"a","n":1}`),
+	}
 }
 
-// consumer returns the inbox of a consumer of any name, which leaves an effect that nothing else keeps from happening twice.
+// consumer returns the inbox of a consumer with the given name. Its handler inserts a row, and only
+// the inbox prevents that from happening twice.
 func (w *world) consumer(name string, then func(ctx context.Context) error) *inbox.Inbox[pgx.Tx] {
 	w.Helper()
 	w.exec(`CREATE TABLE IF NOT EXISTS effect (consumer text, event_id uuid)`)
 	return inbox.New[pgx.Tx](name, w.store, map[string]inbox.Route[pgx.Tx]{
 		"thing.happened@1": func(ctx context.Context, tx pgx.Tx, m *outbox.Message) error {
-			if _, err := tx.Exec(ctx, `INSERT INTO effect VALUES ($1, $2)`, name, m.ID.String()); err != nil {
+			if _, err := tx.Exec(ctx, `INSERT INTO effect VALUES ($1, $2)`, name,
+				m.ID.String()); err != nil {
 				return err
 			}
 			return then(ctx)
@@ -55,7 +59,8 @@ func TestASecondConsumerAppliesTheEventToo(t *testing.T) {
 	w.equal("effects", w.effects(), 2)
 }
 
-// TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent has a handler send the statement that pgx does not see.
+// TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent has a handler send a COMMIT or ROLLBACK
+// as plain SQL, which pgx does not notice.
 func TestAHandlerThatEndsItsTransactionHasNotHandledTheEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +87,8 @@ func TestADeliveryWaitsForNoOther(t *testing.T) {
 	w := newWorld(t)
 	began, goOn := make(chan struct{}), make(chan struct{})
 	slow := w.consumer("stock", func(context.Context) error { close(began); <-goOn; return nil })
-	// A delivery that waited for the other one would wait for ever, and this makes it an error.
+	// If a delivery waited for the other one, it would wait for ever; this setting makes that an
+	// error.
 	w.store = events.NewStore(connect(t, w.url,
 		func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["lock_timeout"] = "20s" }))
 	fast := w.consumer("stock", nothing)
@@ -107,7 +113,8 @@ func TestADeliveryWaitsForNoOther(t *testing.T) {
 	w.equal("effects", w.effects(), 1)
 }
 
-// TestAStricterDefaultIsolationChangesNothing sets what some teams set for their whole database.
+// TestAStricterDefaultIsolationChangesNothing sets a default isolation level for the whole
+// database, as some teams do.
 func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {
@@ -125,7 +132,7 @@ func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
 				producers.Go(func() { w.produceWithRetries(fmt.Sprint("key ", p), n/4) })
 			}
 			w.published(recording, n/4)
-			// Relays join and leave so that shards change hands meanwhile.
+			// Relays join and leave, so that shards change hands meanwhile.
 			for _, leave := range []func(){leave, leaveToo} {
 				leave()
 				relay, _ := w.run(w.store, recording, quick())
@@ -140,16 +147,18 @@ func TestAStricterDefaultIsolationChangesNothing(t *testing.T) {
 	}
 }
 
-// setting changes a default of the test's database, for all connections from now on.
+// setting changes a default of the test's database for all connections that are opened later.
 func (w *world) setting(name, value string) {
 	w.Helper()
-	w.exec(fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = %%L', current_database(), '%s'); END $$", name, value))
+	w.exec(fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = %%L', "+
+		"current_database(), '%s'); END $$", name, value))
 	w.pool = connect(w.T, w.url)
 	w.store = events.NewStore(w.pool)
 	w.equal(name, query[string](w, "SHOW "+name), value)
 }
 
-// produceWithRetries repeats a transaction that cannot be serialised, as everybody has to who asks for that.
+// produceWithRetries commits n events of a key, and repeats transactions that could not be
+// serialised, as applications have to at that isolation level.
 func (w *world) produceWithRetries(key string, n int) {
 	for i := 0; i < n; {
 		err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
@@ -165,7 +174,8 @@ func (w *world) produceWithRetries(key string, n int) {
 	}
 }
 
-// storm delivers one event eight times at once, again and again until all have seen it applied.
+// storm delivers one event eight times at once, and repeats that until every delivery finds it
+// applied.
 func (w *world) storm() {
 	w.Helper()
 	c := w.consumer("stock", nothing)
@@ -189,8 +199,8 @@ func (w *world) storm() {
 	w.equal("effects", w.effects(), 1)
 }
 
-// TestADuplicateMakesWhatItsEventCausedDue: the first delivery was committed, and what it enqueued
-// waits for a retry of weeks.
+// TestADuplicateMakesWhatItsEventCausedDue delivers an event again whose first delivery was
+// committed, while the event that the handler enqueued waits weeks for its retry.
 func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,18 +210,19 @@ func TestADuplicateMakesWhatItsEventCausedDue(t *testing.T) {
 	w.must(err)
 	var published outboxtest.RecordingPublisher
 	c := quick()
-	// The delay is random, and must not be next to nothing.
+	// The delay is random, so its bound must be large enough that it is hardly ever short.
 	c.MinRetryDelay, c.MaxRetryDelay = 1000*time.Hour, 1000*time.Hour
 	refusals := make(chan struct{}, 1)
 	refusals <- struct{}{}
-	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published, Decide: func(*outbox.Message) outboxtest.Fault {
-		select {
-		case <-refusals:
-			return outboxtest.Refuse
-		default:
-			return outboxtest.Deliver
-		}
-	}}, c)
+	relay, _ := w.run(w.store, &outboxtest.FaultyPublisher{Next: &published,
+		Decide: func(*outbox.Message) outboxtest.Fault {
+			select {
+			case <-refusals:
+				return outboxtest.Refuse
+			default:
+				return outboxtest.Deliver
+			}
+		}}, c)
 	w.eventually("it is put off", func() bool { return relay.Stats().Retried == 1 })
 	outcome, err := consumer.Handle(t.Context(), m)
 	w.must(err)

@@ -14,7 +14,7 @@ import (
 	prefixed "github.com/outboxgen/outboxgen/examples/conformance/prefixed/events"
 )
 
-// as returns a pool whose connections have taken a role.
+// as returns a pool whose connections have switched to a role.
 func (w *world) as(role string) *pgxpool.Pool {
 	w.Helper()
 	return connect(w.T, w.url, func(c *pgxpool.Config) {
@@ -25,7 +25,7 @@ func (w *world) as(role string) *pgxpool.Pool {
 	})
 }
 
-// wants fails unless err says all of the given words.
+// wants fails the test unless the text of err contains all of the words.
 func (w *world) wants(err error, words ...string) {
 	w.Helper()
 	for _, word := range words {
@@ -35,7 +35,7 @@ func (w *world) wants(err error, words ...string) {
 	}
 }
 
-// keptSince adds rows to what was published, as if that was so long ago.
+// keptSince adds rows to the published events, as if they had been published that long ago.
 func (w *world) keptSince(n int, ago string) {
 	w.Helper()
 	w.exec(`INSERT INTO messaging.app_outbox_sent (shard, seq, id, type, version, topic, key,
@@ -48,7 +48,8 @@ func (w *world) kept() int {
 	return query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`)
 }
 
-// TestNobodyMaintainsWithoutBeingAllowedTo: the function deletes with its owner's rights.
+// TestNobodyMaintainsWithoutBeingAllowedTo checks the right to call the function, since it deletes
+// with the rights of its owner.
 func TestNobodyMaintainsWithoutBeingAllowedTo(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -62,8 +63,8 @@ func TestNobodyMaintainsWithoutBeingAllowedTo(t *testing.T) {
 		t.Errorf("got error %v, want permission denied", err)
 	}
 	w.equal("published events kept", w.kept(), 5)
-	// What every function of the migrations lets everybody do: nothing, or what reads and changes
-	// no row.
+	// Everybody may call those functions of the migrations that neither read nor change a row, and
+	// no others.
 	w.equal("functions that everybody may call", query[string](w, `SELECT string_agg(proname, ' '
 		ORDER BY proname) FROM pg_proc
 		WHERE pronamespace = 'messaging'::regnamespace AND has_function_privilege('`+role+
@@ -85,8 +86,8 @@ func TestARetentionThatMakesNoSenseIsRefused(t *testing.T) {
 	w.equal("published events kept", w.kept(), 5)
 }
 
-// TestMaintenanceTrustsNoOtherSchema puts functions and tables of somebody else's in the way of a
-// caller with rights.
+// TestMaintenanceTrustsNoOtherSchema has another role create functions and tables that could be
+// called in place of the real ones by a caller with more rights.
 func TestMaintenanceTrustsNoOtherSchema(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -114,8 +115,8 @@ func TestMaintenanceTrustsNoOtherSchema(t *testing.T) {
 		WHERE inhparent = 'outbox_sent'::regclass`), 4)
 }
 
-// TestMaintenanceBesideAPublicationForAllTables: change data capture asks for all tables, and
-// PostgreSQL for a replica identity.
+// TestMaintenanceBesideAPublicationForAllTables creates the publication that change data capture
+// needs: PostgreSQL then requires a replica identity of every table.
 func TestMaintenanceBesideAPublicationForAllTables(t *testing.T) {
 	t.Parallel()
 	for _, with := range []string{"", "WITH (publish_via_partition_root = true)"} {
@@ -130,13 +131,13 @@ func TestMaintenanceBesideAPublicationForAllTables(t *testing.T) {
 			w.equal("kept", w.kept(), 0)
 			w.keepEvents(20)
 			w.equal("published", w.relayAll(store).Published, 20)
-			// An operator deletes from a partition that was made since.
+			// An operator deletes from a partition that was created after the publication.
 			w.exec(`DELETE FROM messaging.app_outbox_sent`)
 		})
 	}
 }
 
-// TestEveryTableHasAReplicaIdentity holds for the tables that are yet to come.
+// TestEveryTableHasAReplicaIdentity checks the tables that will be created later, too.
 func TestEveryTableHasAReplicaIdentity(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -148,7 +149,8 @@ func TestEveryTableHasAReplicaIdentity(t *testing.T) {
 		  AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)`), "")
 }
 
-// TestTheDocumentedRightsSuffice: without a schema of its own, nothing but retention needs more.
+// TestTheDocumentedRightsSuffice shows that without a schema of its own, only retention needs more
+// rights.
 func TestTheDocumentedRightsSuffice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -162,10 +164,12 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 	w.equal("published", w.relayAll(store).Published, 20)
 	w.equal("pending", w.countBacklog(store).Pending, 0)
 
-	// With a retention it says each thing that it could not do.
+	// With a retention it reports each task that it could not do.
 	w.addRetention()
 	w.exec(`GRANT SELECT, INSERT ON outbox_sent TO ` + relay + `;
 		GRANT EXECUTE ON FUNCTION outbox_maintain TO ` + relay)
+	w.equal("problems without anything to do", query[string](&world{T: t, pool: w.as(relay)},
+		`SELECT problems FROM outbox_maintain('0')`), "")
 	w.equal("problems", query[string](&world{T: t, pool: w.as(relay)}, `SELECT problems
 		FROM outbox_maintain('1 day')`),
 		"agree on a retention: permission denied for table outbox_meta; "+
@@ -174,7 +178,7 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 			"make a partition for "+w.day(2)+": permission denied for table outbox_sent_default")
 }
 
-// addRetention makes the tables of published events, as for a catalogue that wants them later.
+// addRetention adds the tables of published events, as for a catalogue that turns retention on.
 func (w *world) addRetention() {
 	w.Helper()
 	names, err := filepath.Glob("../orders/db/migrations/*_outboxgen_retention_1.sql")
@@ -186,14 +190,15 @@ func (w *world) addRetention() {
 	w.exec(up)
 }
 
-// day returns a day from today, as the server calls it.
+// day returns a day, as an offset from today, in the server's notation.
 func (w *world) day(n int) string {
 	w.Helper()
 	return query[string](w,
 		`SELECT to_char((now() AT TIME ZONE 'UTC')::date + $1::integer, 'YYYY-MM-DD')`, n)
 }
 
-// TestMaintenanceDoesWhatItCan: one task that fails keeps none of the others from being done.
+// TestMaintenanceDoesWhatItCan shows that a task that fails does not keep the others from being
+// done.
 func TestMaintenanceDoesWhatItCan(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -210,8 +215,8 @@ func TestMaintenanceDoesWhatItCan(t *testing.T) {
 	w.equal("partitions", w.partitions(), "0 1 2")
 }
 
-// TestAPartitionWhoseNameIsTakenGetsAnother: by somebody else's table, or by a partition that was
-// detached by hand.
+// TestAPartitionWhoseNameIsTakenGetsAnother has the name taken by another role's table, or by a
+// partition that was detached by hand.
 func TestAPartitionWhoseNameIsTakenGetsAnother(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -239,8 +244,8 @@ func TestAPartitionWhoseNameIsTakenGetsAnother(t *testing.T) {
 		FROM messaging.app_outbox_sent_default`), 0)
 }
 
-// TestPartitionsOfAnOperatorsAreLeftAlone: those for other times than a day, and under names of
-// their own.
+// TestPartitionsOfAnOperatorsAreLeftAlone creates partitions by hand, for ranges other than a day
+// and under other names.
 func TestPartitionsOfAnOperatorsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -254,14 +259,16 @@ func TestPartitionsOfAnOperatorsAreLeftAlone(t *testing.T) {
 		WHERE inhparent = 'messaging.app_outbox_sent'::regclass`), 4)
 }
 
-// TestMaintenanceInAHardenedDatabase: nobody may create in public, sessions have odd settings, DDL
-// of roles is watched.
+// TestMaintenanceInAHardenedDatabase has a database in which nobody may create in schema public,
+// sessions have unusual settings, and an event trigger watches DDL.
 func TestMaintenanceInAHardenedDatabase(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
 	w.exec(`REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 		CREATE FUNCTION watch() RETURNS event_trigger LANGUAGE plpgsql AS
-			'BEGIN IF tg_tag = ''ALTER TABLE'' THEN RAISE EXCEPTION ''not on my watch''; END IF; END';
+			'BEGIN
+				IF tg_tag = ''ALTER TABLE'' THEN RAISE EXCEPTION ''not on my watch''; END IF;
+			END';
 		CREATE EVENT TRIGGER watched ON ddl_command_end EXECUTE FUNCTION watch()`)
 	w.setting("TimeZone", "Asia/Kathmandu")
 	w.setting("DateStyle", "German, DMY")
@@ -275,8 +282,8 @@ func TestMaintenanceInAHardenedDatabase(t *testing.T) {
 	w.equal("partitions", w.partitions(), "0 1 2")
 }
 
-// TestCleaningUpGoesInSmallSteps, so that each fits a short statement_timeout: a call of the
-// function deletes 5,000 rows or drops ten partitions at most.
+// TestCleaningUpGoesInSmallSteps shows that one call of the function deletes at most 5,000 rows or
+// drops ten partitions, so that it fits a short statement_timeout.
 func TestCleaningUpGoesInSmallSteps(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
@@ -294,8 +301,8 @@ func TestCleaningUpGoesInSmallSteps(t *testing.T) {
 		"7000/5, 2000/0, 0/0")
 }
 
-// TestTheLongestRetentionOfADayCounts: relays of two releases ask for different ones while one
-// replaces the other.
+// TestTheLongestRetentionOfADayCounts has relays of two releases ask for different retentions while
+// one release replaces the other.
 func TestTheLongestRetentionOfADayCounts(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)

@@ -11,22 +11,22 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/payload"
 )
 
-// channel has the form of a generated enum that is open.
+// channel looks like a generated open enum.
 type channel string
 
 func (c channel) Valid() bool { return c == "web" || c == "app" }
 func (channel) OpenEnum()     {}
 
-// passedOn is an event that says through which channel another one came.
+// passedOn is an event that says through which channel another event came.
 type passedOn struct {
-	events.StrayHappenedV1 `json:"-"` // which makes it an event of the catalogue
+	events.StrayHappenedV1 `json:"-"` // makes it an event of the catalogue
 
 	Channel channel `json:"channel"`
 }
 
-// TestAnUnknownValueOfAnOpenEnumIsPassedOn has a consumer of an older release put what it does not
-// know into an event of its own. Refused there, the message would be delivered for ever, and its
-// key would wait.
+// TestAnUnknownValueOfAnOpenEnumIsPassedOn has a consumer of an older release put a value that it
+// does not know into an event of its own. If the enqueue refused that value, the message would be
+// delivered again for ever, and later events of its key would wait.
 func TestAnUnknownValueOfAnOpenEnumIsPassedOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestRelaysOutlastTheEndOfAllTheirConnections ends every session of the database again and again, as a restart does, and then has
-// the database hang for longer than the lease.
+// TestRelaysOutlastTheEndOfAllTheirConnections ends every session of the database again and again,
+// as a restart does, and then blocks the database for longer than the lease.
 func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -31,7 +31,9 @@ func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 	for range 15 {
 		before := len(recording.Messages())
 		w.terminateVictims()
-		w.eventually("events are published again", func() bool { return len(recording.Messages()) > before+5 })
+		w.eventually("events are published again", func() bool {
+			return len(recording.Messages()) > before+5
+		})
 	}
 	w.hang()
 	close(stop)
@@ -55,7 +57,7 @@ func TestRelaysOutlastTheEndOfAllTheirConnections(t *testing.T) {
 
 func victim(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "victim" }
 
-// produce commits events, whatever the connections do.
+// produce commits events until stop is closed, whatever happens to the connections.
 func (w *world) produce(pool *pgxpool.Pool, stop <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
@@ -76,10 +78,11 @@ func (w *world) produce(pool *pgxpool.Pool, stop <-chan struct{}) {
 
 func (w *world) terminateVictims() {
 	w.Helper()
-	w.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'victim'`)
+	w.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'victim'`)
 }
 
-// hang keeps every statement about membership waiting until all leases have ended.
+// hang blocks every statement about relays' membership until all leases have ended.
 func (w *world) hang() {
 	w.Helper()
 	tx := w.begin()
@@ -87,7 +90,8 @@ func (w *world) hang() {
 	w.must(err)
 	w.eventually("the lease of every relay has ended", func() bool {
 		var alive int
-		w.must(tx.QueryRow(w.Context(), `SELECT count(*) FROM outbox_relay WHERE expires_at > clock_timestamp()`).Scan(&alive))
+		w.must(tx.QueryRow(w.Context(),
+			`SELECT count(*) FROM outbox_relay WHERE expires_at > clock_timestamp()`).Scan(&alive))
 		return alive == 0
 	})
 	w.must(tx.Rollback(w.Context()))

@@ -22,7 +22,7 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &pg) && pg.Code == code
 }
 
-// keepEvents commits events of the catalogue that keeps published ones.
+// keepEvents commits events of the catalogue that retains published events.
 func (w *world) keepEvents(n int) {
 	w.Helper()
 	w.must(pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error {
@@ -35,7 +35,7 @@ func (w *world) keepEvents(n int) {
 	}))
 }
 
-// relayAll publishes all that is pending, once, without a janitor.
+// relayAll publishes all that is pending, once, without maintenance.
 func (w *world) relayAll(store storage.Store) outbox.Stats {
 	w.Helper()
 	relay, err := outbox.NewRelay(store, &outboxtest.RecordingPublisher{}, quick())
@@ -47,19 +47,22 @@ func (w *world) relayAll(store storage.Store) outbox.Stats {
 	return s
 }
 
-// partitions returns the names of the partitions by day, in their order, as days from today.
+// partitions returns the partitions by day, in order, as a number of days from today.
 func (w *world) partitions() string {
 	w.Helper()
-	return query[string](w, `SELECT COALESCE(string_agg((to_date(right(c.relname, 8), 'YYYYMMDD') - (now() AT TIME ZONE 'UTC')::date)::text, ' '
-		ORDER BY c.relname), '') FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+	return query[string](w, `SELECT COALESCE(string_agg((
+			to_date(right(c.relname, 8), 'YYYYMMDD') - (now() AT TIME ZONE 'UTC')::date
+		)::text, ' ' ORDER BY c.relname), '')
+		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = 'messaging.app_outbox_sent'::regclass AND c.relname ~ '_[0-9]{8}$'`)
 }
 
 func (w *world) addPartition(daysFromNow int) {
 	w.Helper()
 	w.exec(fmt.Sprintf(`DO $$ DECLARE day date := (now() AT TIME ZONE 'UTC')::date + %d; BEGIN
-		EXECUTE format('CREATE TABLE messaging.%%I PARTITION OF messaging.app_outbox_sent FOR VALUES FROM (%%L) TO (%%L)',
-			'app_outbox_sent_' || to_char(day, 'YYYYMMDD'), day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
+		EXECUTE format('CREATE TABLE messaging.%%I PARTITION OF messaging.app_outbox_sent
+				FOR VALUES FROM (%%L) TO (%%L)', 'app_outbox_sent_' || to_char(day, 'YYYYMMDD'),
+			day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
 	END $$`, daysFromNow))
 }
 
@@ -70,7 +73,7 @@ func TestWithoutAPartitionForTodayEventsAreSettledAllTheSame(t *testing.T) {
 	w.keepEvents(100)
 	w.equal("published", w.relayAll(store).Published, 100)
 	w.equal("kept", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 100)
-	w.maintain(store) // which cannot make one for today any more
+	w.maintain(store) // it cannot create a partition for today any more
 	w.equal("partitions", w.partitions(), "1 2")
 	w.keepEvents(1)
 	w.equal("published", w.relayAll(store).Published, 1)
@@ -79,18 +82,21 @@ func TestWithoutAPartitionForTodayEventsAreSettledAllTheSame(t *testing.T) {
 func TestPartitionsAreMadeAheadAndDroppedAfterTheRetention(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
-	for _, day := range []int{-30, -3, -2, -1} { // the retention is a day
+	for _, day := range []int{-30, -3, -2, -1} { // the retention is one day
 		w.addPartition(day)
 	}
 	w.maintain(store)
 	w.equal("partitions", w.partitions(), "-1 0 1 2")
 	w.keepEvents(10)
 	w.equal("published", w.relayAll(store).Published, 10)
-	w.equal("kept in the partition of today", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), 10)
-	w.equal("kept in the default one", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 0)
+	w.equal("kept in the partition of today",
+		query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), 10)
+	w.equal("kept in the default one",
+		query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`), 0)
 }
 
-// TestJanitorsDoNotDeadlock has four begin at the same moment, while events are settled into the partitions that they make.
+// TestJanitorsDoNotDeadlock has four maintenance calls begin at the same moment, while events are
+// settled into the partitions that they create.
 func TestJanitorsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
@@ -117,18 +123,19 @@ func TestJanitorsDoNotDeadlock(t *testing.T) {
 	w.equal("kept", query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent`), events)
 }
 
-// TestTheRelaysRoleNeedsNoRightToCreateTables works as a role that may change rows, look at the
-// sequence and call the maintenance, and nothing else.
+// TestTheRelaysRoleNeedsNoRightToCreateTables runs a relay as a role that may only change rows,
+// read the sequence and call the maintenance function.
 func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
 	t.Parallel()
 	w, _ := retaining(t)
 	role := w.role()
+	// These are the rights that docs/operating.md names.
 	w.exec(`GRANT USAGE ON SCHEMA messaging TO ` + role + `;
-		GRANT SELECT, INSERT, UPDATE, DELETE ON messaging.app_outbox, messaging.app_outbox_relay, messaging.app_outbox_shard,
-			messaging.app_outbox_dead TO ` + role + `;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON messaging.app_outbox, messaging.app_outbox_relay,
+			messaging.app_outbox_shard, messaging.app_outbox_dead TO ` + role + `;
 		GRANT SELECT, INSERT ON messaging.app_outbox_sent TO ` + role + `;
 		GRANT SELECT ON SEQUENCE messaging.app_outbox_seq TO ` + role + `;
-		GRANT EXECUTE ON FUNCTION messaging.app_outbox_maintain TO ` + role) // as docs/operating.md says
+		GRANT EXECUTE ON FUNCTION messaging.app_outbox_maintain TO ` + role)
 	w.addPartition(-30)
 	store := prefixed.NewStore(connect(t, w.url, func(c *pgxpool.Config) {
 		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -142,19 +149,23 @@ func TestTheRelaysRoleNeedsNoRightToCreateTables(t *testing.T) {
 	w.equal("published", w.relayAll(store).Published, 10)
 }
 
-// TestCleaningUpGoesInChunks: what the default partition holds is deleted a little at a time, never in one long transaction.
+// TestCleaningUpGoesInChunks shows that the rows of the default partition are deleted in small
+// batches and never in one long transaction.
 func TestCleaningUpGoesInChunks(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
 	const rows = 120_000
-	w.exec(`INSERT INTO messaging.app_outbox_sent (shard, seq, id, type, version, topic, key, payload, content_type, attempts, created_at, sent_at)
-		SELECT 0, n, gen_random_uuid(), 't', 1, 't', '', '', '', 0, now(), now() - interval '3 days' FROM generate_series(1, $1::integer) AS n`, rows)
+	w.exec(`INSERT INTO messaging.app_outbox_sent (shard, seq, id, type, version, topic, key,
+			payload, content_type, attempts, created_at, sent_at)
+		SELECT 0, n, gen_random_uuid(), 't', 1, 't', '', '', '', 0, now(), now() - interval '3 days'
+		FROM generate_series(1, $1::integer) AS n`, rows)
 	left := rows
 	for calls := 0; left > 0; calls++ {
 		w.maintain(store)
 		now := query[int](w, `SELECT count(*) FROM messaging.app_outbox_sent_default`)
 		if deleted := left - now; deleted <= 0 || deleted > 50_000 {
-			t.Fatalf("call %d deleted %d of %d rows, want some, and at most 50,000", calls+1, deleted, left)
+			t.Fatalf("call %d deleted %d of %d rows, want some, and at most 50,000", calls+1,
+				deleted, left)
 		}
 		left = now
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// TestAReadTouchesNothingButWhatItReturns holds for a planner that knows how full the outbox is, and for one that believes it to be empty.
+// TestAReadTouchesNothingButWhatItReturns checks the plans of a planner with correct statistics,
+// and of one whose statistics say that the outbox is empty.
 func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 	t.Parallel()
 	for name, believe := range map[string]func(*world){
@@ -25,9 +26,10 @@ func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			believe(w)
-			// Each event is a page, and so is each step down an index.
+			// Each event costs one page, and so does each level of an index.
 			if cost, most := w.readCost(everyShard(20, 1<<20)), 16*(20+5); cost > most {
-				t.Errorf("a read of 20 events of each of 16 shards touches %d pages, want %d at most", cost, most)
+				t.Errorf("a read of 20 events of each of 16 shards touches %d pages, want %d at "+
+					"most", cost, most)
 			}
 			empty := storage.ReadParams{
 				Shards: []storage.ShardRead{{Shard: 99, Limit: 1000}}, MaxBytes: 1 << 20,
@@ -39,7 +41,8 @@ func TestAReadTouchesNothingButWhatItReturns(t *testing.T) {
 	}
 }
 
-// everyShard reads so many events of every shard, from its start.
+// everyShard returns the parameters of a read of up to limit events of every shard, from its
+// beginning.
 func everyShard(limit, maxBytes int) storage.ReadParams {
 	p := storage.ReadParams{MaxBytes: maxBytes}
 	for shard := range int32(shards) {
@@ -48,7 +51,7 @@ func everyShard(limit, maxBytes int) storage.ReadParams {
 	return p
 }
 
-// readCost returns how many pages the server touches for a read as the store makes it.
+// readCost returns how many pages the server touches for a read with the store's settings.
 func (w *world) readCost(p storage.ReadParams) int {
 	w.Helper()
 	var shards, limits []int32
@@ -89,9 +92,10 @@ func (w *world) pages(query string, args ...any) int {
 func TestDeadLettersOfOneTypeAreFoundAmongMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(`INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload, content_type, attempts,
-			last_error, created_at, died_at)
-		SELECT gen_random_uuid(), 0, n, CASE WHEN n % 1000 = 0 THEN 'seldom.died' ELSE 'often.died' END, 1, 't', '',
+	w.exec(`INSERT INTO outbox_dead (id, shard, seq, type, version, topic, key, payload,
+			content_type, attempts, last_error, created_at, died_at)
+		SELECT gen_random_uuid(), 0, n,
+			CASE WHEN n % 1000 = 0 THEN 'seldom.died' ELSE 'often.died' END, 1, 't', '',
 			'x', 'text/plain', 1, 'why', now(), now() - n * interval '1 second'
 		FROM generate_series(1, 20000) AS n`)
 	for _, believe := range []string{`SELECT 1`, `ANALYZE outbox_dead`} {

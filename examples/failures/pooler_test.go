@@ -23,8 +23,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestBehindATransactionPooler runs everything through PgBouncer, where each transaction may have another connection, in every
-// mode of pgx that does without named statements.
+// TestBehindATransactionPooler runs everything through PgBouncer, which may give each transaction
+// another connection, in every mode of pgx that needs no named statements.
 func TestBehindATransactionPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{
@@ -33,30 +33,35 @@ func TestBehindATransactionPooler(t *testing.T) {
 		t.Run(strings.ReplaceAll(mode.String(), " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.pool = connect(t, pgbouncer(t, w.url), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+			w.pool = connect(t, pgbouncer(t, w.url), func(c *pgxpool.Config) {
+				c.ConnConfig.DefaultQueryExecMode = mode
+			})
 			w.store = events.NewStore(w.pool)
 			w.wholePath()
 		})
 	}
 }
 
-// wholePath takes events through every query: enqueue, relay with retries and dead letters, replay, inbox, duplicate, janitor.
+// wholePath takes events through every query: enqueue, relay with retries and dead letters, replay,
+// inbox, duplicate, maintenance.
 func (w *world) wholePath() {
 	w.Helper()
 	recording := &outboxtest.RecordingPublisher{}
 	broken := true
 	var refused atomic.Bool
-	faulty := &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-		switch {
-		case m.Key == "refused" && broken:
-			return outboxtest.RefuseForGood
-		case m.Key == "shaky" && !refused.Swap(true):
-			return outboxtest.Refuse
-		}
-		return outboxtest.Deliver
-	}}
+	faulty := &outboxtest.FaultyPublisher{Next: recording,
+		Decide: func(m *outbox.Message) outboxtest.Fault {
+			switch {
+			case m.Key == "refused" && broken:
+				return outboxtest.RefuseForGood
+			case m.Key == "shaky" && !refused.Swap(true):
+				return outboxtest.Refuse
+			}
+			return outboxtest.Deliver
+		}}
 	w.queue(thing("batch", 1))
-	ids := w.enqueue(thing("refused", 1), thing("shaky", 1), thing("steady", 1), events.StrayHappenedV1{Entity: "no key", N: 7})
+	ids := w.enqueue(thing("refused", 1), thing("shaky", 1), thing("steady", 1),
+		events.StrayHappenedV1{Entity: "no key", N: 7})
 	w.relayOnce(faulty, 1, 1)
 	w.relayUntil(faulty, func() bool { return w.pending() == 0 })
 	w.equal("published", len(recording.Messages()), 4)
@@ -75,12 +80,13 @@ func (w *world) wholePath() {
 	w.notify()
 }
 
-// queue enqueues an event in the round trip of a batch.
+// queue enqueues an event in a batch.
 func (w *world) queue(e events.Event) {
 	w.Helper()
 	tx := w.begin()
 	var batch pgx.Batch
-	_, err := w.store.QueueThingHappenedV1(w.Context(), &batch, e.(events.ThingHappenedV1), outbox.WithHeader("tenant", "größe"))
+	_, err := w.store.QueueThingHappenedV1(w.Context(), &batch, e.(events.ThingHappenedV1),
+		outbox.WithHeader("tenant", "größe"))
 	w.must(err)
 	w.must(tx.SendBatch(w.Context(), &batch).Close())
 	w.must(tx.Commit(w.Context()))
@@ -104,7 +110,7 @@ func (w *world) relayUntil(p outbox.Publisher, condition func() bool) {
 	w.eventually("the relay has done its work", condition)
 }
 
-// applyOnce has a consumer apply an event, which causes another one, and get it again.
+// applyOnce has a consumer handle an event, which causes another one, and then handle it again.
 func (w *world) applyOnce(m *outbox.Message) {
 	w.Helper()
 	consumer := events.NewWitness(w.store, emitting{})
@@ -113,10 +119,11 @@ func (w *world) applyOnce(m *outbox.Message) {
 		w.must(err)
 		w.equal("outcome", outcome, want)
 	}
-	w.equal("events caused", query[int](w, `SELECT count(*) FROM outbox WHERE causation_id = $1`, m.ID.String()), 1)
+	w.equal("events caused",
+		query[int](w, `SELECT count(*) FROM outbox WHERE causation_id = $1`, m.ID.String()), 1)
 }
 
-// emitting is a consumer that emits an event for each it handles.
+// emitting is a consumer that emits one event for each that it handles.
 type emitting struct{}
 
 func (emitting) HandleThingHappenedV1(
@@ -126,7 +133,8 @@ func (emitting) HandleThingHappenedV1(
 	return err
 }
 
-// pgbouncer starts a pooler in transaction mode before the database at direct, and returns the URL to use instead.
+// pgbouncer starts PgBouncer in transaction mode in front of the database at direct, and returns
+// the URL to use instead.
 func pgbouncer(t *testing.T, direct string) string {
 	t.Helper()
 	path := pgbouncerPath(t)
@@ -150,10 +158,12 @@ func pgbouncer(t *testing.T, direct string) string {
 	return ""
 }
 
-// pgbouncerPath skips the test where there is no pooler and nobody promised one.
+// pgbouncerPath returns the program's path. If there is none, it skips the test, unless CI requires
+// one.
 func pgbouncerPath(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // which is not on everybody's PATH
+	// /usr/sbin is not on everybody's PATH.
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -166,7 +176,8 @@ func pgbouncerPath(t *testing.T) string {
 }
 
 func pgbouncerConfig(u *url.URL, port string) string {
-	server := fmt.Sprintf("host=%s port=%s dbname=%s user=%s", u.Hostname(), cmp.Or(u.Port(), "5432"), u.Path[1:], u.User.Username())
+	server := fmt.Sprintf("host=%s port=%s dbname=%s user=%s", u.Hostname(),
+		cmp.Or(u.Port(), "5432"), u.Path[1:], u.User.Username())
 	if password, ok := u.User.Password(); ok {
 		server += " password='" + strings.ReplaceAll(password, "'", "''") + "'"
 	}
@@ -183,11 +194,12 @@ server_round_robin = 1
 `
 }
 
-// startPgbouncer ends the pooler with the test, or with this process: a shell waits for the end of its standard input.
+// startPgbouncer starts PgBouncer, which ends with the test or with this process: a shell waits for
+// the end of its standard input.
 func startPgbouncer(t *testing.T, path, config string) (exited <-chan struct{}) {
 	t.Helper()
 	args := []string{"-c", `"$@" & read -r _; kill "$!"; wait`, "sh", path, config}
-	if os.Geteuid() == 0 { // it refuses to run as root
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		args = append(args[:4], "-u", "nobody", config)
 	}
 	cmd := exec.Command("/bin/sh", args...)

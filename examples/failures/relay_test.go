@@ -20,14 +20,17 @@ func TestALeaseThatOnePublishOutlastsIsRefused(t *testing.T) {
 	}
 }
 
-// TestOwnershipChangesNoRowWhileARelayWorks: dead versions of the few rows that everybody looks at cannot pile up.
+// TestOwnershipChangesNoRowWhileARelayWorks shows that no dead versions of the few rows that every
+// relay reads can pile up.
 func TestOwnershipChangesNoRowWhileARelayWorks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	relay, _ := w.run(w.store, &outboxtest.RecordingPublisher{}, outbox.Config{Lease: time.Hour, Logger: silent()})
+	relay, _ := w.run(w.store, &outboxtest.RecordingPublisher{},
+		outbox.Config{Lease: time.Hour, Logger: silent()})
 	w.eventually("it owns all shards", func() bool { return relay.Stats().Shards == 16 })
 	rows := func() string {
-		return query[string](w, `SELECT string_agg(shard || ' ' || ctid::text, ' ' ORDER BY shard) FROM outbox_shard`) +
+		return query[string](w,
+			`SELECT string_agg(shard || ' ' || ctid::text, ' ' ORDER BY shard) FROM outbox_shard`) +
 			query[string](w, `SELECT string_agg(ctid::text, ' ') FROM outbox_relay`)
 	}
 	before := rows()
@@ -36,7 +39,7 @@ func TestOwnershipChangesNoRowWhileARelayWorks(t *testing.T) {
 	w.equal("where the rows of ownership are", rows(), before)
 }
 
-// TestRetriesAreSpreadOut refuses many events at the same moment.
+// TestRetriesAreSpreadOut has the broker refuse many events at the same moment.
 func TestRetriesAreSpreadOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,10 +51,13 @@ func TestRetriesAreSpreadOut(t *testing.T) {
 	w.enqueue(list...)
 	c := quick()
 	c.MinRetryDelay, c.MaxRetryDelay = 10*time.Minute, time.Hour
-	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error { return outboxtest.ErrRefused }), c)
-	// A few are put off for the second time.
+	relay, _ := w.run(w.store, publisherFunc(func(context.Context, *outbox.Message) error {
+		return outboxtest.ErrRefused
+	}), c)
+	// A few may have been refused a second time.
 	w.eventually("all are put off", func() bool { return relay.Stats().Retried >= n })
-	minutes := query[int](w, `SELECT count(DISTINCT floor(extract(epoch FROM available_at - now()) / 60)) FROM outbox`)
+	minutes := query[int](w,
+		`SELECT count(DISTINCT floor(extract(epoch FROM available_at - now()) / 60)) FROM outbox`)
 	if minutes < 8 {
 		t.Errorf("the next attempts of %d events fall into %d of 10 minutes", n, minutes)
 	}

@@ -17,16 +17,16 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// The tests in this file show what an operator is told.
+// The tests in this file show what the relay reports to an operator.
 
-// failing is a store of which some methods fail for a while.
+// failing is a store some of whose methods fail for a while.
 type failing struct {
 	*outboxtest.MemStore
 	mu   sync.Mutex
-	with map[string]error // by method
+	with map[string]error // what each method returns
 }
 
-// set has methods fail from now on, or work again if err is nil.
+// set makes a method fail from now on, or work again if err is nil.
 func (s *failing) set(method string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *failing) Maintain(
 	return storage.MaintainResult{}, s.err("Maintain")
 }
 
-// Listen implements storage.Store. It says once a second that it hears.
+// Listen implements storage.Store. It reports once a second that it listens.
 func (s *failing) Listen(
 	ctx context.Context, p storage.ListenParams,
 ) (storage.ListenResult, error) {
@@ -103,7 +103,7 @@ func (s *failing) Notify(context.Context, storage.NotifyParams) (storage.NotifyR
 	return storage.NotifyResult{}, s.err("Notify")
 }
 
-// logbook is what was logged.
+// logbook collects log records.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -126,7 +126,7 @@ func (l *logbook) count(part string) int { return strings.Count(l.String(), part
 func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // TestAnOutageIsTwoLinesInTheLog has one of the relay's tasks fail for ten minutes, while events
-// come.
+// are enqueued.
 func TestAnOutageIsTwoLinesInTheLog(t *testing.T) {
 	for method, task := range map[string]string{
 		"Read": "reading events", "Settle": "settling events",
@@ -162,7 +162,7 @@ func TestAnOutageIsTwoLinesInTheLog(t *testing.T) {
 	}
 }
 
-// enqueueInMemory commits an event a second, for a while.
+// enqueueInMemory commits one event a second until d has passed.
 func (w *world) enqueueInMemory(store *outboxtest.MemStore, d time.Duration) {
 	w.Helper()
 	for n := range int(d / time.Second) {
@@ -174,7 +174,8 @@ func (w *world) enqueueInMemory(store *outboxtest.MemStore, d time.Duration) {
 	}
 }
 
-// TestARelayThatCannotJoinSaysSoOnce: the database is away for an hour, and comes back.
+// TestARelayThatCannotJoinSaysSoOnce has the database unreachable for an hour, and then reachable
+// again.
 func TestARelayThatCannotJoinSaysSoOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		memory, ids := memory(t, things(5, 5)...)
@@ -217,7 +218,7 @@ func TestRunReturnsWhatNoRetryMends(t *testing.T) {
 	})
 }
 
-// TestRunReturnsWhatWentWrongWhileDraining ends a relay that cannot end in good order.
+// TestRunReturnsWhatWentWrongWhileDraining stops a relay that cannot shut down cleanly.
 func TestRunReturnsWhatWentWrongWhileDraining(t *testing.T) {
 	for name, test := range map[string]struct {
 		leave error
@@ -236,11 +237,11 @@ func TestRunReturnsWhatWentWrongWhileDraining(t *testing.T) {
 				memory, _ := memory(t, things(3, 1)...)
 				store := &failing{MemStore: memory}
 				store.set("Leave", test.leave)
-				var begun atomic.Int64
+				var started atomic.Int64
 				var log logbook
 				relay, err := outbox.NewRelay(store,
 					publisherFunc(func(context.Context, *outbox.Message) error {
-						begun.Add(1)
+						started.Add(1)
 						time.Sleep(test.lasts)
 						return nil
 					}), outbox.Config{Logger: log.logger()})
@@ -253,7 +254,7 @@ func TestRunReturnsWhatWentWrongWhileDraining(t *testing.T) {
 					err != nil && (test.want == "" || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("Run: got %v, want %q", err, test.want)
 				}
-				w.equal("publishes begun", begun.Load(), 3)
+				w.equal("publishes started", started.Load(), 3)
 				w.equal("restarts in the log", log.count("restarts"), 0)
 			})
 		})

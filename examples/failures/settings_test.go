@@ -16,9 +16,9 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestSettingsOfTheDatabaseChangeNoValue: in text modes a value is read as the server writes it,
-// and settings decide how. Every mode of pgx's publishes, retries, buries, lists, replays and
-// claims what was enqueued, as it was enqueued.
+// TestSettingsOfTheDatabaseChangeNoValue uses settings that decide how the server writes values as
+// text. In every mode of pgx, the store must publish, retry, dead-letter, list, replay and claim
+// exactly what was enqueued.
 func TestSettingsOfTheDatabaseChangeNoValue(t *testing.T) {
 	t.Parallel()
 	modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
@@ -44,8 +44,8 @@ func TestSettingsOfTheDatabaseChangeNoValue(t *testing.T) {
 	}
 }
 
-// roundTrip takes an event with a hostile key through every method of the store that returns or
-// takes values.
+// roundTrip takes an event with a key that is hard to quote through every method of the store that
+// takes or returns values.
 func (w *world) roundTrip() {
 	w.Helper()
 	key := `\x41 \\ é ' "`

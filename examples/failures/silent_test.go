@@ -12,25 +12,26 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// The tests in this file have connections fall silent, as a failover behind one address does: what
-// is sent is lost, and no error says so.
+// In the tests of this file connections fall silent, as in a failover behind one address: what is
+// sent is lost, without an error.
 
-// silentWorld is a world, and a pool whose connections run through a gateway. It checks each
-// connection before it lends it, which is one more thing that takes for ever.
+// silentWorld returns a world, and a pool whose connections go through a gateway. The pool pings
+// each connection before it hands it out, which then never returns either.
 func silentWorld(t *testing.T) (*world, *gateway, *pgxpool.Pool) {
 	t.Helper()
 	w := newWorld(t)
 	way := w.gateway(w.url)
 	pool := connect(t, way.url, func(c *pgxpool.Config) {
-		c.MaxConns, c.MinConns = 10, 6 // as one that an application shares
+		c.MaxConns, c.MinConns = 10, 6 // as in a pool that is shared with the application
 		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
 	})
-	t.Cleanup(way.close) // before the pool, which would wait for silent connections
+	t.Cleanup(way.close) // before the pool is closed, which would wait for silent connections
 	w.eventually("the pool is full", func() bool { return pool.Stat().IdleConns() >= 6 })
 	return w, way, pool
 }
 
-// brief is a relay's configuration whose time limits a test can wait for.
+// brief returns a relay's configuration with time limits that are short enough for a test to wait
+// for.
 func brief() outbox.Config {
 	c := quick()
 	c.Lease, c.PublishTimeout = 3*time.Second, time.Second
@@ -55,7 +56,8 @@ func TestTheRelayOutlastsConnectionsThatFallSilent(t *testing.T) {
 	w.eventually("it listens again", func() bool { return relay.Stats().Listening })
 }
 
-// TestARelayEndsOnSilentConnections: Run returns, and says that its shards are free only later.
+// TestARelayEndsOnSilentConnections shows that Run returns, with an error that says that the shards
+// become free only later.
 func TestARelayEndsOnSilentConnections(t *testing.T) {
 	t.Parallel()
 	w, way, pool := silentWorld(t)
@@ -81,7 +83,7 @@ func TestARelayEndsOnSilentConnections(t *testing.T) {
 	}
 }
 
-// TestListeningEndsInTime asks for a listener, of which each step takes for ever.
+// TestListeningEndsInTime calls Listen while one of its steps never completes, each step in turn.
 func TestListeningEndsInTime(t *testing.T) {
 	t.Parallel()
 	w, way, pool := silentWorld(t)
@@ -103,7 +105,7 @@ func TestListeningEndsInTime(t *testing.T) {
 	w.must(w.pool.Ping(t.Context()))
 }
 
-// TestListeningSaysWhatIsTrue has nothing but notifications swallowed, as poolers do.
+// TestListeningSaysWhatIsTrue has notifications dropped and nothing else, as some poolers do.
 func TestListeningSaysWhatIsTrue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

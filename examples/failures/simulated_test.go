@@ -17,21 +17,22 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// The tests in this file take minutes of a simulated clock, on the store in memory.
+// The tests in this file simulate minutes on the store in memory, with the clock of
+// testing/synctest.
 
 const shards = 16
 
-// inBubble runs f in a bubble of testing/synctest, on one processor: with more, the race detector of
-// Go 1.26 crashes now and then (SIGSEGV), since two goroutines that look at the channels of expired
-// timers at once share the bubble's race context. The detector finds the same races on one processor,
-// for it compares by what happens before what.
+// inBubble runs f in a bubble of testing/synctest, on one processor. With more, the race detector
+// of Go 1.26 crashes now and then (SIGSEGV), since two goroutines that look at the channels of
+// expired timers at once share the bubble's race context. On one processor the detector finds the
+// same races, because it compares by the happens-before relation.
 func inBubble(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, f)
 }
 
-// memory commits events to a store in memory.
+// memory returns a store in memory with the events committed, and their ids.
 func memory(t *testing.T, list ...outbox.Event) (*outboxtest.MemStore, []outbox.ID) {
 	t.Helper()
 	store := outboxtest.NewMemStore(shards)
@@ -43,7 +44,7 @@ func memory(t *testing.T, list ...outbox.Event) (*outboxtest.MemStore, []outbox.
 	return store, ids
 }
 
-// things returns n events of each of a number of keys.
+// things returns n events for each of a number of keys.
 func things(keys, n int) (list []outbox.Event) {
 	for i := range n {
 		for k := range keys {
@@ -85,8 +86,8 @@ func TestABrokerThatIsDownFor20MinutesCostsNoAttempts(t *testing.T) {
 	})
 }
 
-// TestTheLeaseIsRenewedWhileABatchTakesLonger publishes for several times the lease, while another
-// relay waits for the shards.
+// TestTheLeaseIsRenewedWhileABatchTakesLonger has publishes last several times the lease, while
+// another relay waits for the shards.
 func TestTheLeaseIsRenewedWhileABatchTakesLonger(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const lease, each, n = 30 * time.Second, 5 * time.Second, 24
@@ -115,7 +116,8 @@ func TestTheLeaseIsRenewedWhileABatchTakesLonger(t *testing.T) {
 	})
 }
 
-// hiding hides one event from the relay from some time on, as if an operator had deleted its row.
+// hiding is a store that hides one event from the relay from some time on, as if an operator had
+// deleted its row.
 type hiding struct {
 	*outboxtest.MemStore
 	mu   sync.Mutex
@@ -146,8 +148,8 @@ func (s *hiding) ReadDue(
 	return storage.ReadDueResult{Items: s.without(r.Items)}, err
 }
 
-// ReadKeys is asked for one key only, for which it reads one event more and hands out no more than
-// asked for.
+// ReadKeys is called for one key here. It reads one event more than asked for, and returns no more
+// than asked for.
 func (s *hiding) ReadKeys(
 	ctx context.Context, p storage.ReadKeysParams,
 ) (storage.ReadKeysResult, error) {
@@ -165,14 +167,18 @@ func TestAFailedEventThatIsDeletedByHandHoldsItsKeyNoLonger(t *testing.T) {
 		store := &hiding{MemStore: memory}
 		w := &world{T: t}
 		recording := &outboxtest.RecordingPublisher{}
-		relay, _ := w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-			if m.ID == ids[0] {
-				return outboxtest.Refuse
-			}
-			return outboxtest.Deliver
-		}}, outbox.Config{MinRetryDelay: time.Hour, MaxRetryDelay: 24 * time.Hour, Logger: silent()})
+		relay, _ := w.run(store, &outboxtest.FaultyPublisher{Next: recording,
+			Decide: func(m *outbox.Message) outboxtest.Fault {
+				if m.ID == ids[0] {
+					return outboxtest.Refuse
+				}
+				return outboxtest.Deliver
+			}}, outbox.Config{
+			MinRetryDelay: time.Hour, MaxRetryDelay: 24 * time.Hour, Logger: silent(),
+		})
 		time.Sleep(10 * time.Second)
-		w.equal("held keys, published", fmt.Sprint(relay.Stats().Held, len(recording.Messages())), "1 0")
+		w.equal("held keys, published", fmt.Sprint(relay.Stats().Held, len(recording.Messages())),
+			"1 0")
 		store.hide(ids[0])
 		time.Sleep(2 * time.Minute)
 		messages := recording.Messages()
@@ -181,7 +187,8 @@ func TestAFailedEventThatIsDeletedByHandHoldsItsKeyNoLonger(t *testing.T) {
 	})
 }
 
-// TestRetriesAfterACrashAreInTime: a relay vanishes, and its successor, which charges attempts beforehand, meets a refusal.
+// TestRetriesAfterACrashAreInTime has a relay vanish. Its successor charges attempts before it
+// publishes, and the broker then refuses an event.
 func TestRetriesAfterACrashAreInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		store, ids := memory(t, things(1, 60)...)
@@ -193,16 +200,20 @@ func TestRetriesAfterACrashAreInTime(t *testing.T) {
 		var refused atomic.Int64
 		recording := &outboxtest.RecordingPublisher{}
 		began := time.Now()
-		w.run(store, &outboxtest.FaultyPublisher{Next: recording, Decide: func(m *outbox.Message) outboxtest.Fault {
-			if m.ID == ids[0] && refused.Add(1) <= 9 {
-				return outboxtest.Refuse
-			}
-			return outboxtest.Deliver
-		}}, outbox.Config{MinRetryDelay: time.Millisecond, MaxRetryDelay: time.Second, Logger: silent()})
+		w.run(store, &outboxtest.FaultyPublisher{Next: recording,
+			Decide: func(m *outbox.Message) outboxtest.Fault {
+				if m.ID == ids[0] && refused.Add(1) <= 9 {
+					return outboxtest.Refuse
+				}
+				return outboxtest.Deliver
+			}}, outbox.Config{
+			MinRetryDelay: time.Millisecond, MaxRetryDelay: time.Second, Logger: silent(),
+		})
 		for len(recording.Messages()) < len(ids) {
 			time.Sleep(100 * time.Millisecond)
 			if time.Since(began) > 10*time.Second {
-				t.Fatalf("%d of %d events after %v and %d refusals: its retries are at most half a second apart",
+				t.Fatalf("%d of %d events after %v and %d refusals: its retries are at most half "+
+					"a second apart",
 					len(recording.Messages()), len(ids), time.Since(began), refused.Load())
 			}
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// modest refuses to be asked for more than a few events at once, as a statement_timeout and a slow
-// line do.
+// modest is a store whose reads fail if they ask for more than a few events at once, as they do
+// with a short statement_timeout or over a slow line.
 type modest struct {
 	*outboxtest.MemStore
 	most    int
@@ -67,9 +67,9 @@ func (s *modest) ReadKeys(
 	return s.MemStore.ReadKeys(ctx, p)
 }
 
-// TestReadsThatFailForTheirSizeAreMadeSmaller has reads fail that ask for more than 3 events, of 16
-// shards; each key's first event is refused once, so that there are due events and resumed keys to
-// read as well.
+// TestReadsThatFailForTheirSizeAreMadeSmaller has reads fail that ask for more than 3 events of 16
+// shards. The first event of each key is refused once, so that the relay has to read due events and
+// resumed keys, too.
 func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		memory, ids := memory(t, things(60, 10)...)
@@ -98,7 +98,7 @@ func TestReadsThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 }
 
 // TestSettlesThatFailForTheirSizeAreMadeSmaller has a trigger refuse to delete more than ten rows
-// at once.
+// in one statement.
 func TestSettlesThatFailForTheirSizeAreMadeSmaller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,8 +126,8 @@ func manyEntities(n int) []events.Event {
 	return list
 }
 
-// TestAnEventThatCannotBeSettledStandsInNoOthersWay has a trigger refuse two rows whatever they are
-// deleted with.
+// TestAnEventThatCannotBeSettledStandsInNoOthersWay has a trigger refuse to delete two rows,
+// whichever others are deleted with them.
 func TestAnEventThatCannotBeSettledStandsInNoOthersWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,14 +146,16 @@ func TestAnEventThatCannotBeSettledStandsInNoOthersWay(t *testing.T) {
 		n += len(w.enqueue(list...))
 		w.eventually("all others are settled", func() bool { return w.pending() == 2 })
 	}
-	w.eventually("what was settled is counted", func() bool { return relay.Stats().Published == int64(n-2) })
+	w.eventually("what was settled is counted", func() bool {
+		return relay.Stats().Published == int64(n-2)
+	})
 	w.exec(`DROP TRIGGER refuse ON outbox`)
 	w.eventually("all is settled", func() bool { return w.pending() == 0 })
 	stop()
 	w.once(recording.Messages(), n)
 }
 
-// TestARelayEndsThoughAnEventCanNeverBeSettled: Run returns when its time is up, and says so.
+// TestARelayEndsThoughAnEventCanNeverBeSettled shows that Run returns in time, with an error.
 func TestARelayEndsThoughAnEventCanNeverBeSettled(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		memory, _ := memory(t, things(5, 1)...)

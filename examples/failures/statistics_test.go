@@ -14,8 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events/outboxdb"
 )
 
-// TestNoQueryReadsMoreForWhatTheStatisticsSay takes every query of a store to full tables, whose
-// statistics are those of another moment.
+// TestNoQueryReadsMoreForWhatTheStatisticsSay runs every query of a store on full tables, with
+// statistics that were gathered when the tables were different.
 func TestNoQueryReadsMoreForWhatTheStatisticsSay(t *testing.T) {
 	t.Parallel()
 	const rows = 60_000
@@ -64,7 +64,7 @@ func TestNoQueryReadsMoreForWhatTheStatisticsSay(t *testing.T) {
 	}
 }
 
-// fillTables makes a third of the events wait, each caused by another one.
+// fillTables fills the tables. A third of the events are pending, each caused by another one.
 func (w *world) fillTables(rows int) {
 	w.Helper()
 	w.insert(rows, 100)
@@ -81,8 +81,8 @@ const (
 	someName = "thing.happened"
 )
 
-// arguments are values for the parameters of all queries, by their names. Lists of events are of
-// twenty.
+// arguments returns values for the parameters of all queries, by their names. Lists of events have
+// twenty elements.
 func (w *world) arguments() map[string]any {
 	seqs := query[[]int64](w, `SELECT array_agg(seq)
 		FROM (SELECT seq FROM outbox ORDER BY seq LIMIT 20 OFFSET 30000) AS s`)
@@ -119,15 +119,15 @@ func (w *world) arguments() map[string]any {
 		"Interrupted": no, "DelaysUs": delays, "Errors": texts,
 		"Consumer": "witness", "EventID": some, "Service": "outboxgen/conformance",
 		"Channel": "outbox", "Message": "",
-		"InsertRelay.Relay": some, // one that is not there yet
-		// Those of queries with one parameter, by the query.
+		"InsertRelay.Relay": some, // a relay that has not joined
+		// For queries with one parameter, the key is the name of the query.
 		"CountBacklog": int32(1000), "DiscardDead": dead, "InsertShards": int32(16),
 		"CheckRelay": relay, "LeaveRelay": relay, "ListDead": int32(20),
 		"Maintain": int64(0), "RedispatchCaused": some, "ReplayDead": dead,
 	}
 }
 
-// explainAll calls every method of sqlc's with an explainer beneath it.
+// explainAll calls every method that sqlc has generated, with an explainer as its database.
 func (w *world) explainAll() {
 	w.Helper()
 	arguments := w.arguments()
@@ -158,8 +158,8 @@ func (w *world) explainAll() {
 	}
 }
 
-// mostPages bounds what a query may touch: for each event the page of its row and a step or two
-// down each index.
+// mostPages returns how many pages a query may touch: for each event the page of its row, and a
+// step or two down each index.
 func mostPages(name string) int {
 	switch name {
 	case "ReadShards", "ReadLarge", "ReadDue", "ReadKeys":
@@ -170,12 +170,12 @@ func mostPages(name string) int {
 		"DiscardDead", "ListDead":
 		return 20*20 + 100
 	case "Maintain":
-		return 400 // of the catalogue
+		return 400 // pages of the system catalogue
 	}
 	return 150
 }
 
-// argument makes what a method takes beside its context.
+// argument returns a value for a parameter of a method.
 func (w *world) argument(values map[string]any, method string, kind reflect.Type) reflect.Value {
 	w.Helper()
 	value := func(name string) reflect.Value {
@@ -198,8 +198,8 @@ func (w *world) argument(values map[string]any, method string, kind reflect.Type
 	return params
 }
 
-// explainer is a database that explains a statement instead of returning its rows, planned as the
-// store has it planned.
+// explainer is a database that explains each statement instead of returning its rows. The statement
+// is planned with the settings that the store gives it.
 type explainer struct {
 	*world
 	query, mode string
@@ -232,9 +232,9 @@ type noRow struct{}
 
 func (noRow) Scan(...any) error { return pgx.ErrNoRows }
 
-// explain runs the statement as a prepared one, and takes back what it did. In callers'
-// transactions and by QueryRow, nothing is said to the planner, and the mode is whatever a pool's
-// statements come to.
+// explain runs the statement as a prepared one, and rolls back what it did. Statements in callers'
+// transactions and those sent by QueryRow come without planner settings, and run in whatever mode
+// the pool has.
 func (e *explainer) explain(planned, sql string, args []any) {
 	e.Helper()
 	tx := e.begin()
@@ -280,7 +280,7 @@ func (e *explainer) explain(planned, sql string, args []any) {
 	e.plan, e.pages = string(text), plans[0].Plan.Hit+plans[0].Plan.Read
 }
 
-// literal writes a parameter as SQL.
+// literal returns a parameter as SQL.
 func literal(arg any) string {
 	switch v := arg.(type) {
 	case pgtype.UUID:

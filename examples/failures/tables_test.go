@@ -21,7 +21,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// refuses fails unless a relay on the store says all of words instead of publishing.
+// refuses fails the test unless a relay on the store publishes nothing, and reports an error with
+// all of the words.
 func (w *world) refuses(store storage.Store, words ...string) {
 	w.Helper()
 	recording := &outboxtest.RecordingPublisher{}
@@ -32,7 +33,7 @@ func (w *world) refuses(store storage.Store, words ...string) {
 	w.equal("published", len(recording.Messages()), 0)
 }
 
-// TestAnotherServicesTablesAreRefused: two services share a database by mistake, and the migration
+// TestAnotherServicesTablesAreRefused has two services share a database by mistake: the migration
 // of one was not applied.
 func TestAnotherServicesTablesAreRefused(t *testing.T) {
 	t.Parallel()
@@ -59,12 +60,12 @@ func TestAnotherServicesTablesAreRefused(t *testing.T) {
 	w.must(err)
 	w.equal("events claimed", query[int](w, `SELECT count(*) FROM inbox`), 0)
 
-	// As the message says, of a service that was renamed.
+	// This is what the message advises if a service was renamed.
 	w.exec(`UPDATE outbox_meta SET service = 'outboxgen/conformance'`)
 	w.equal("published", w.relayAll(w.store).Published, 3)
 }
 
-// TestWhatTheRelayTakesForGrantedIsChecked, one thing at a time.
+// TestWhatTheRelayTakesForGrantedIsChecked violates the requirements one at a time.
 func TestWhatTheRelayTakesForGrantedIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -101,7 +102,7 @@ func TestWhatTheRelayTakesForGrantedIsChecked(t *testing.T) {
 	}
 }
 
-// TestADatabaseOfAnotherEncodingIsRefused: it could not hold every key.
+// TestADatabaseOfAnotherEncodingIsRefused, because such a database could not hold every key.
 func TestADatabaseOfAnotherEncodingIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,8 +120,8 @@ func TestADatabaseOfAnotherEncodingIsRefused(t *testing.T) {
 	w.refuses(events.NewStore(w.pool), "encoding is LATIN1")
 }
 
-// TestRowLevelSecurity: without a policy it hides every row, and PostgreSQL says nothing. With one,
-// all works.
+// TestRowLevelSecurity has row-level security without a policy, which hides every row without an
+// error. With a policy, everything works.
 func TestRowLevelSecurity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,7 +143,8 @@ func TestRowLevelSecurity(t *testing.T) {
 	w.maintain(store)
 }
 
-// TestTheTableRefusesARowThatCouldNotBeRead, whoever writes it, and names the rule but not the row.
+// TestTheTableRefusesARowThatCouldNotBeRead, whoever writes it. The error names the rule and does
+// not show the row.
 func TestTheTableRefusesARowThatCouldNotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,7 +191,8 @@ func TestTheTableRefusesARowThatCouldNotBeRead(t *testing.T) {
 	w.equal("published", w.relayAll(w.store).Published, 1)
 }
 
-// TestAReplayIsCheckedToo: a dead letter that somebody edited comes back readable, or not at all.
+// TestAReplayIsCheckedToo shows that a dead letter which somebody has edited returns to the outbox
+// only if it can be read.
 func TestAReplayIsCheckedToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,7 +210,7 @@ func TestAReplayIsCheckedToo(t *testing.T) {
 	w.equal("dead letters left", query[int](w, `SELECT count(*) FROM outbox_dead`), 1)
 }
 
-// TestTheStatusShowsAnyPayload: a payload need not be text.
+// TestTheStatusShowsAnyPayload has payloads that are no text.
 func TestTheStatusShowsAnyPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,8 +224,8 @@ func TestTheStatusShowsAnyPayload(t *testing.T) {
 		`|\355\240\200|\377\000|é`)
 }
 
-// TestTheWayDownLeavesNothing but what others may use.
-func TestTheWayDownLeavesNothing(t *testing.T) {
+// TestTheDownMigrationsLeaveNothing but what others may use, too.
+func TestTheDownMigrationsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	w, store := retaining(t)
 	w.maintain(store)

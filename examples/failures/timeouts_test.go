@@ -11,15 +11,17 @@ import (
 	"github.com/outboxgen/outboxgen/examples/conformance/plain/events"
 )
 
-// TestAReadThatTheServerEndsLeavesThePoolToOthers has reads run into the role's statement_timeout while others use the same pool. A
-// connection that was given back twice would be two users' at once: the race detector sees that.
+// TestAReadThatTheServerEndsLeavesThePoolToOthers has reads run into the role's statement_timeout
+// while others use the same pool. If a connection were returned to the pool twice, two users would
+// share it, which the race detector would report.
 func TestAReadThatTheServerEndsLeavesThePoolToOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.backlog(20_000, 1000)
 	pool := connect(t, w.url, func(c *pgxpool.Config) {
 		c.MaxConns = 4
-		c.ConnConfig.RuntimeParams["statement_timeout"] = "5ms" // in the midst of the rows
+		// It ends reads in the middle of their rows.
+		c.ConnConfig.RuntimeParams["statement_timeout"] = "5ms"
 	})
 	store := events.NewStore(pool)
 	cancelled := func(err error) bool {

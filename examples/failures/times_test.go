@@ -18,8 +18,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestTimesAreRightInZonesWithDaylightSaving: a lease and a retry of some months span a change of the clocks, and last as long all the
-// same.
+// TestTimesAreRightInZonesWithDaylightSaving has a lease and a retry delay of some months, which
+// include a change to or from daylight saving time, and must last as long all the same.
 func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"Europe/Berlin", "America/St_Johns", "Pacific/Chatham"} {
@@ -34,7 +34,7 @@ func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 				Shard: query[int32](w, `SELECT shard FROM outbox`),
 				Seq:   query[int64](w, `SELECT seq FROM outbox`),
 			}
-			for _, days := range []int{0, 60, 120, 180} { // one of these spans just one change
+			for _, days := range []int{0, 60, 120, 180} { // one of these spans exactly one change
 				d := time.Duration(days)*24*time.Hour + time.Hour
 				w.join(w.store, d)
 				w.lasts("the lease", `SELECT max(expires_at) FROM outbox_relay`, d)
@@ -54,27 +54,31 @@ func TestTimesAreRightInZonesWithDaylightSaving(t *testing.T) {
 	}
 }
 
-// tolerance is for a machine that is busy. A change of the clocks is an hour.
+// tolerance allows for a busy machine. A change to daylight saving time would make a difference of
+// an hour.
 const tolerance = 30 * time.Minute
 
-// lasts checks how long it is until an instant, by the database's clock.
+// lasts checks how far a point in time lies in the future, by the database's clock.
 func (w *world) lasts(what, instant string, want time.Duration) {
 	w.Helper()
-	seconds := query[float64](w, `SELECT extract(epoch FROM (`+instant+`) - clock_timestamp())::float8`)
+	seconds := query[float64](w,
+		`SELECT extract(epoch FROM (`+instant+`) - clock_timestamp())::float8`)
 	got := time.Duration(seconds * float64(time.Second))
 	if got > want || got < want-tolerance {
 		w.Errorf("%s of %v ends in %v", what, want, got)
 	}
 }
 
-// arguments collects what is sent to the database.
+// arguments collects the arguments of all statements that are sent to the database.
 type arguments struct {
 	mu         sync.Mutex
 	statements int
 	instants   []string
 }
 
-func (a *arguments) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+func (a *arguments) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData,
+) context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.statements++
@@ -104,7 +108,8 @@ func holdsInstant(t reflect.Type) bool {
 	return false
 }
 
-// TestTheApplicationsClockDecidesNothing: no statement carries an instant, so that a clock that is wrong cannot matter.
+// TestTheApplicationsClockDecidesNothing shows that no statement has a point in time as an
+// argument, so that a wrong clock of the application makes no difference.
 func TestTheApplicationsClockDecidesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,16 +125,20 @@ func TestTheApplicationsClockDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestACustomersTextMayContainAnything takes texts through that jsonb, or a text column, refuses.
+// TestACustomersTextMayContainAnything publishes and handles texts that a jsonb or text column
+// would refuse.
 func TestACustomersTextMayContainAnything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
-	texts := []string{"a\x00b", "\u0000", `\u0000`, "\U0001F4A9", "<&>\u2028", "'; DROP TABLE outbox; --"}
+	texts := []string{
+		"a\x00b", "\u0000", `\u0000`, "\U0001F4A9", "<&>\u2028", "'; DROP TABLE outbox; --",
+	}
 	for i, text := range texts {
 		w.enqueue(events.StrayHappenedV1{Entity: text, N: int64(i)})
 	}
-	w.equal("events an operator can see", query[int](w, `SELECT count(*) FROM outbox_status WHERE payload LIKE '{"entity":%'`), len(texts))
+	w.equal("events an operator can see", query[int](w,
+		`SELECT count(*) FROM outbox_status WHERE payload LIKE '{"entity":%'`), len(texts))
 	w.run(w.store, recording, quick())
 	seen := map[string]bool{}
 	for _, m := range w.published(recording, len(texts)) {
@@ -142,11 +151,12 @@ func TestACustomersTextMayContainAnything(t *testing.T) {
 	}
 }
 
-// decode has a consumer decode an event without a key, and returns its text.
+// decode returns the text in an event's payload, as a consumer decodes it.
 func (w *world) decode(m *outbox.Message) (text string) {
 	w.Helper()
 	c := inbox.New[pgx.Tx]("reader", w.store, map[string]inbox.Route[pgx.Tx]{
-		"stray.happened@1": inbox.RouteTo(func(_ context.Context, _ pgx.Tx, _ *outbox.Message, e events.StrayHappenedV1) error {
+		"stray.happened@1": inbox.RouteTo(func(_ context.Context, _ pgx.Tx, _ *outbox.Message,
+			e events.StrayHappenedV1) error {
 			text = e.Entity
 			return nil
 		}),
@@ -156,7 +166,8 @@ func (w *world) decode(m *outbox.Message) (text string) {
 	return text
 }
 
-// TestARefusalOfAnyTextIsRecorded: a broker's error may hold what a text column refuses, and must not keep its event from being settled.
+// TestARefusalOfAnyTextIsRecorded has the broker return errors whose text a text column would
+// refuse. The failure must be recorded all the same.
 func TestARefusalOfAnyTextIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

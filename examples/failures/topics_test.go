@@ -17,7 +17,7 @@ import (
 
 // The tests in this file run on a simulated clock, on the store in memory.
 
-// about is an event without a key, of a topic of the test's choice.
+// about is an event without a key, on a topic that the test chooses.
 type about struct {
 	Topic string `json:"topic"`
 	N     int64  `json:"n"`
@@ -48,7 +48,7 @@ func commit(t *testing.T, store *outboxtest.MemStore, list ...outbox.Event) {
 	}
 }
 
-// records keeps a log's records.
+// records collects log records.
 type records struct {
 	mu  sync.Mutex
 	all []string
@@ -63,7 +63,7 @@ func (r *records) Write(line []byte) (int, error) {
 
 func (r *records) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
 
-// with counts the records that contain a text.
+// with returns how many records contain a text.
 func (r *records) with(text string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,13 +75,13 @@ func (r *records) with(text string) (n int) {
 	return n
 }
 
-// broker is a publisher whose topics fare as the test says.
+// broker is a publisher whose topics behave as the test says.
 type broker struct {
 	mu      sync.Mutex
 	hangs   map[string]bool // topics that do not answer
 	takes   map[string]time.Duration
 	tried   map[string]int
-	under   map[string]int // way
+	under   map[string]int // under way
 	most    map[string]int // under way at once
 	arrived map[string]int
 }
@@ -101,7 +101,7 @@ func (b *broker) set(topic string, hangs bool) {
 
 func (b *broker) got(topic string) int { return b.of(b.arrived, topic) }
 
-// of reads one of the broker's figures.
+// of returns one of the broker's figures.
 func (b *broker) of(figures map[string]int, topic string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +132,7 @@ func (b *broker) Publish(ctx context.Context, m *outbox.Message) error {
 	return nil
 }
 
-// simulate runs a relay with the settings of production on a simulated clock.
+// simulate runs a relay with the default settings on a simulated clock.
 func simulate(
 	t *testing.T, p outbox.Publisher, test func(*world, *outboxtest.MemStore, *outbox.Relay),
 ) {
@@ -154,8 +154,8 @@ func simulateWith(
 	})
 }
 
-// TestOpenIsTrueAsLongAsATopicCannotBeReached has few events pending, so that mostly none is at
-// hand to try the topic with.
+// TestOpenIsTrueAsLongAsATopicCannotBeReached has few events pending, so that most of the time none
+// is in memory to try the topic with.
 func TestOpenIsTrueAsLongAsATopicCannotBeReached(t *testing.T) {
 	for _, pending := range []int{1, 2, 20} {
 		var tries atomic.Int64
@@ -172,7 +172,8 @@ func TestOpenIsTrueAsLongAsATopicCannotBeReached(t *testing.T) {
 					w.Fatalf("%d pending: Open is false while the topic cannot be reached", pending)
 				}
 			}
-			// At a bound of 15 s, and on the average three quarters of it, 600 s have room for 53.
+			// With a bound of 15 s, of which three quarters pass on average, 600 s have room for 53
+			// tries.
 			if n := tries.Load() - before; n < 30 || n > 100 {
 				w.Errorf("%d pending: tried %d times in ten minutes, want about 53", pending, n)
 			}
@@ -180,7 +181,7 @@ func TestOpenIsTrueAsLongAsATopicCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried: an operator discards the events of a
+// TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried has an operator discard the events of a
 // mistyped topic.
 func TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried(t *testing.T) {
 	var log records
@@ -202,8 +203,8 @@ func TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried(t *testing.T) {
 	}
 }
 
-// TestATopicThatDoesNotAnswerDelaysNoOther: a relay of 64 workers with 10 s for a publish meets
-// topics that hang from the beginning, or only once they hold all workers.
+// TestATopicThatDoesNotAnswerDelaysNoOther has a relay with 64 workers and 10 s for a publish. Some
+// topics hang from the beginning, or only when they hold all workers.
 func TestATopicThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	bad := make([]string, 100)
 	for i := range bad {
@@ -252,8 +253,8 @@ func TestATopicThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestATopicThatAnswersMayUseAllWorkers, however slow it is, and one that does not has a share of
-// them.
+// TestATopicThatAnswersMayUseAllWorkers, however slow it is, while a topic that does not answer
+// gets a share of them.
 func TestATopicThatAnswersMayUseAllWorkers(t *testing.T) {
 	for _, takes := range []time.Duration{
 		time.Millisecond, 300 * time.Millisecond, 4 * time.Second,
@@ -279,10 +280,10 @@ func TestATopicThatAnswersMayUseAllWorkers(t *testing.T) {
 	})
 }
 
-// TestASlowTopicBesideAFastOne: it is slow, and not unreachable.
+// TestASlowTopicBesideAFastOne shows that a slow topic is not taken for an unreachable one.
 func TestASlowTopicBesideAFastOne(t *testing.T) {
 	b := newBroker()
-	b.takes["slow"] = 8 * time.Second // of 10 s
+	b.takes["slow"] = 8 * time.Second // of the 10 s that a publish may take
 	simulate(t, b, func(w *world, store *outboxtest.MemStore, relay *outbox.Relay) {
 		commit(w.T, store, abouts(500, "slow", "fast")...)
 		time.Sleep(3 * time.Second)
@@ -296,7 +297,8 @@ func TestASlowTopicBesideAFastOne(t *testing.T) {
 	})
 }
 
-// TestAPublisherThatIgnoresItsContextDelaysNoOtherTopic, though the relay can end only with it.
+// TestAPublisherThatIgnoresItsContextDelaysNoOtherTopic, although the relay cannot end before it
+// returns.
 func TestAPublisherThatIgnoresItsContextDelaysNoOtherTopic(t *testing.T) {
 	released := make(chan struct{})
 	b := newBroker()
@@ -307,7 +309,7 @@ func TestAPublisherThatIgnoresItsContextDelaysNoOtherTopic(t *testing.T) {
 		}
 		return b.Publish(ctx, m)
 	}), func(w *world, store *outboxtest.MemStore, relay *outbox.Relay) {
-		released = make(chan struct{}) // within the bubble
+		released = make(chan struct{}) // made within the bubble
 		defer close(released)
 		commit(w.T, store, abouts(2000, "stuck")...)
 		for i := range 60 {
@@ -318,14 +320,15 @@ func TestAPublisherThatIgnoresItsContextDelaysNoOtherTopic(t *testing.T) {
 	})
 }
 
-// TestAnEventThatGetsNoAnswerAlone makes the broker hang, while others of its topic get through:
-// its attempts are charged, and it is a dead letter in the end. It holds back nothing but its key.
+// TestAnEventThatGetsNoAnswerAlone has one event make the broker hang, while others of its topic
+// are acknowledged. Its attempts are charged, and in the end it is a dead letter. It holds back its
+// key and nothing else.
 func TestAnEventThatGetsNoAnswerAlone(t *testing.T) {
 	b := newBroker()
 	simulate(t, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
 		if m.Key == "poison" {
 			<-ctx.Done()
-			return errors.New("i/o") // not even that it was a time-out
+			return errors.New("i/o") // the error does not say that it is a time-out
 		}
 		return b.Publish(ctx, m)
 	}), func(w *world, store *outboxtest.MemStore, relay *outbox.Relay) {
@@ -339,7 +342,7 @@ func TestAnEventThatGetsNoAnswerAlone(t *testing.T) {
 	})
 }
 
-// TestABreakerIsLoggedOnceWhenItOpensAndOnceWhenItCloses, with what happened and to whom.
+// TestABreakerIsLoggedOnceWhenItOpensAndOnceWhenItCloses, with the topic and the error.
 func TestABreakerIsLoggedOnceWhenItOpensAndOnceWhenItCloses(t *testing.T) {
 	var log records
 	var down atomic.Bool

@@ -9,8 +9,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestARowThatIsNoEventBecomesADeadLetter has a hand, or another program, spoil rows; constraints
-// that might have kept them out are dropped before.
+// TestARowThatIsNoEventBecomesADeadLetter damages rows, as another program or an operator might.
+// The constraints that could have prevented that are dropped first.
 func TestARowThatIsNoEventBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]string{
@@ -31,8 +31,10 @@ func TestARowThatIsNoEventBecomesADeadLetter(t *testing.T) {
 				DECLARE c record;
 				BEGIN
 					FOR c IN SELECT conrelid::regclass AS at, conname FROM pg_constraint
-						WHERE contype = 'c' AND conrelid IN ('outbox'::regclass, 'outbox_dead'::regclass) LOOP
-						EXECUTE format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I', c.at, c.conname);
+						WHERE contype = 'c'
+						AND conrelid IN ('outbox'::regclass, 'outbox_dead'::regclass) LOOP
+						EXECUTE format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I',
+							c.at, c.conname);
 					END LOOP;
 				END $$`)
 			ids := w.enqueue(thing("a", 1), thing("a", 2), thing("a", 3),

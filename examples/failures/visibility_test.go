@@ -13,18 +13,27 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// TestRowsThatBecomeVisibleLateAreNotSkipped commits in another order than it enqueues. A reader that goes on from the last
-// number it saw shows that there was something to miss.
+// TestRowsThatBecomeVisibleLateAreNotSkipped commits in another order than it enqueues. A naive
+// reader, which continues behind the last number it saw, proves that events could have been missed.
 func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	recording := &outboxtest.RecordingPublisher{}
-	held := make(chan struct{}) // until then nothing is settled, so that the naive reader finds all it can
+	// Nothing is settled before the naive reader has found all it can.
+	held := make(chan struct{})
 	w.run(w.store, publisherFunc(func(ctx context.Context, m *outbox.Message) error {
 		<-held
 		return recording.Publish(ctx, m)
-	}), outbox.Config{Lease: patience * 2, PublishTimeout: patience, Concurrency: 1, MaxInFlight: 64, Logger: silent()})
-	w.eventually("the relay has begun", func() bool { return query[int](w, `SELECT count(*) FROM outbox_relay`) == 1 })
+	}), outbox.Config{
+		Lease:          patience * 2,
+		PublishTimeout: patience,
+		Concurrency:    1,
+		MaxInFlight:    64,
+		Logger:         silent(),
+	})
+	w.eventually("the relay has begun", func() bool {
+		return query[int](w, `SELECT count(*) FROM outbox_relay`) == 1
+	})
 
 	seen, last := w.naiveCursor()
 	committed := w.commitInAnyOrder(5, 100) + w.commitBehind(last)
@@ -37,8 +46,8 @@ func TestRowsThatBecomeVisibleLateAreNotSkipped(t *testing.T) {
 	}
 }
 
-// commitBehind commits an event once the naive reader has seen one with a higher number. It returns
-// how many it has committed.
+// commitBehind commits an event whenever the naive reader has seen one with a higher number. It
+// returns how many events it has committed.
 func (w *world) commitBehind(last *atomic.Int64) int {
 	w.Helper()
 	late := w.begin()
@@ -51,8 +60,8 @@ func (w *world) commitBehind(last *atomic.Int64) int {
 	return 2
 }
 
-// naiveCursor reads behind the highest number seen, until the function is called: then it returns
-// how many events it has seen.
+// naiveCursor starts a reader that reads behind the highest number it has seen. The function end
+// stops it and returns how many events it has seen.
 func (w *world) naiveCursor() (end func() int, last *atomic.Int64) {
 	seen := 0
 	last = new(atomic.Int64)
@@ -85,7 +94,8 @@ func (w *world) naiveCursor() (end func() int, last *atomic.Int64) {
 	}, last
 }
 
-// commitInAnyOrder has producers keep some transactions open at a time, and returns how many were committed.
+// commitInAnyOrder runs producers that each keep several transactions open at a time. It returns
+// how many events were committed.
 func (w *world) commitInAnyOrder(producers, each int) int {
 	var committed atomic.Int64
 	var running sync.WaitGroup
@@ -101,7 +111,7 @@ func (w *world) commitInAnyOrder(producers, each int) int {
 				if open = append(open, tx); len(open) < 2 && n < each-1 {
 					continue
 				}
-				last := random.IntN(len(open)) // the younger one first, half of the time
+				last := random.IntN(len(open)) // half of the time, the younger one ends first
 				for i := range open {
 					w.must(open[(last+i)%len(open)].Commit(w.Context()))
 					committed.Add(1)

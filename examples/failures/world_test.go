@@ -1,5 +1,6 @@
-// Package failures shows that what users of outbox, inbox and queue tables met in the field cannot happen here, or is
-// handled: a test for each, on a real server. docs/failures.md lists them all.
+// Package failures shows that problems which users of outbox, inbox and queue tables have reported
+// cannot happen here, or are handled: there is a test for each, on a real server. docs/failures.md
+// lists them all.
 package failures_test
 
 import (
@@ -25,17 +26,17 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// patience ends a test that hangs. It is no measure of anything: what has to happen may take long
-// on a busy machine.
+// patience is the time limit of tests that hang. It measures nothing: on a busy machine, what has
+// to happen may take long.
 const patience = 3 * time.Minute
 
-// world is a database of the test's own with the tables of the plain catalogue.
+// world is a database of the test's own with the tables of the catalogue plain.
 type world struct {
 	*testing.T
 	url   string
 	pool  *pgxpool.Pool
 	store *events.Store
-	reads *counting // of the relay, if it is simulated
+	reads *counting // what the relay reads, if the test is simulated
 }
 
 func newWorld(t *testing.T) *world {
@@ -52,7 +53,8 @@ func worldAt(t *testing.T, url string) *world {
 	return w
 }
 
-// retaining returns a database of the test's own with the tables of the prefixed catalogue, which keeps published events.
+// retaining returns a database of the test's own with the tables of the catalogue prefixed, which
+// retains published events.
 func retaining(t *testing.T) (*world, *prefixed.Store) {
 	t.Helper()
 	w := &world{T: t, url: postgresenv.New(t).URL}
@@ -93,7 +95,7 @@ func (w *world) equal(what string, got, want any) {
 	}
 }
 
-// eventually polls until condition holds.
+// eventually waits until condition holds.
 func (w *world) eventually(what string, condition func() bool) {
 	w.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -118,7 +120,7 @@ func query[T any](w *world, sql string, args ...any) (value T) {
 	return value
 }
 
-// begin begins a transaction that is rolled back with the test, if it has not ended before.
+// begin begins a transaction that is rolled back at the end of the test if it is still open.
 func (w *world) begin() pgx.Tx {
 	w.Helper()
 	tx, err := w.pool.Begin(w.Context())
@@ -127,8 +129,10 @@ func (w *world) begin() pgx.Tx {
 	return tx
 }
 
-// thing is an event with a key.
-func thing(key string, n int) events.Event { return events.ThingHappenedV1{Entity: key, N: int64(n)} }
+// thing returns an event with a key.
+func thing(key string, n int) events.Event {
+	return events.ThingHappenedV1{Entity: key, N: int64(n)}
+}
 
 // enqueue commits events in one transaction.
 func (w *world) enqueue(list ...events.Event) []outbox.ID {
@@ -142,8 +146,8 @@ func (w *world) enqueue(list ...events.Event) []outbox.ID {
 
 func (w *world) pending() int { return query[int](w, `SELECT count(*) FROM outbox`) }
 
-// quick is a relay's configuration for tests: everything happens soon, and no lease ends while the
-// machine is busy with something else.
+// quick returns a relay's configuration for tests: everything happens soon, and no lease ends while
+// the machine is busy with something else.
 func quick() outbox.Config {
 	return outbox.Config{
 		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
@@ -153,7 +157,7 @@ func quick() outbox.Config {
 
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// maintain does once what a relay does once a minute.
+// maintain calls Maintain once, as a relay does once a minute.
 func (w *world) maintain(store storage.Store) {
 	w.Helper()
 	w.must(w.tryMaintain(store))
@@ -171,7 +175,7 @@ func (w *world) notify() {
 	w.must(err)
 }
 
-// countBacklog counts as relays do.
+// countBacklog counts up to the limit that relays use.
 func (w *world) countBacklog(store storage.Store) storage.CountBacklogResult {
 	w.Helper()
 	b, err := store.CountBacklog(w.Context(),
@@ -207,7 +211,7 @@ func (w *world) join(store storage.Store, lease time.Duration) storage.ID {
 	return relay
 }
 
-// takeAll takes all shards that are free.
+// takeAll takes all shards that are free for a relay.
 func (w *world) takeAll(store storage.Store, relay storage.ID) []storage.Ownership {
 	w.Helper()
 	taken, err := store.Take(w.Context(), storage.TakeParams{Relay: relay, Max: shards})
@@ -215,7 +219,7 @@ func (w *world) takeAll(store storage.Store, relay storage.ID) []storage.Ownersh
 	return taken.Owned
 }
 
-// settle returns how many events were changed.
+// settle calls Settle, and returns how many events were changed.
 func (w *world) settle(p storage.SettleParams) int {
 	w.Helper()
 	changed, err := w.store.Settle(w.Context(), p)
@@ -223,7 +227,8 @@ func (w *world) settle(p storage.SettleParams) int {
 	return changed.Total()
 }
 
-// number returns the n of an event's payload. Tests number the events of a key in ascending order.
+// number returns the field n of an event's payload. Tests number the events of a key in ascending
+// order.
 func number(m *outbox.Message) int64 {
 	var e struct{ N int64 }
 	if err := json.Unmarshal(m.Payload, &e); err != nil {
@@ -232,7 +237,7 @@ func number(m *outbox.Message) int64 {
 	return e.N
 }
 
-// run runs a relay until the returned function is called, or the test ends.
+// run runs a relay until the returned function is called or the test ends.
 func (w *world) run(
 	store storage.Store, p outbox.Publisher, c outbox.Config,
 ) (*outbox.Relay, func()) {
@@ -264,7 +269,7 @@ func (w *world) published(p *outboxtest.RecordingPublisher, n int) []outbox.Mess
 	return messages
 }
 
-// once fails unless messages are n events, each of them once.
+// once fails the test unless messages are n different events, each published once.
 func (w *world) once(messages []outbox.Message, n int) {
 	w.Helper()
 	seen := map[outbox.ID]bool{}

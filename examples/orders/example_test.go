@@ -43,7 +43,7 @@ func Example_enqueue() {
 	// order.placed@1 from shop/orders on shop.orders
 }
 
-// A message is delivered twice, which every broker does at times. Its effect happens once.
+// A message is delivered twice, as every broker does at times. Its effect happens once.
 func Example_consumer() {
 	ctx := context.Background()
 	pool := openShop(ctx)
@@ -53,7 +53,8 @@ func Example_consumer() {
 
 	inventory := events.NewInventory(store, orders.Inventory{})
 	for range 2 {
-		outcome, err := inventory.Handle(ctx, message) // a subscriber calls it, and acknowledges the message where err is nil
+		// A subscriber calls Handle, and acknowledges the message if err is nil.
+		outcome, err := inventory.Handle(ctx, message)
 		check(err)
 		mugs, err := shopdb.New(pool).GetStock(ctx, "mug")
 		check(err)
@@ -65,15 +66,17 @@ func Example_consumer() {
 	// duplicate - mugs in stock: 8
 }
 
-// The broker refuses an event for good: it becomes a dead letter. When the cause is mended, an
-// operator replays it.
+// The broker refuses an event for good, so that it becomes a dead letter. Once the cause is
+// removed, an operator replays it.
 func Example_deadLetters() {
 	ctx := context.Background()
 	pool := openShop(ctx)
 	defer pool.Close()
 	store := events.NewStore(pool)
 	shop := orders.NewShop(store)
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return shop.PlaceOrder(ctx, tx, twoMugs()) })
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return shop.PlaceOrder(ctx, tx, twoMugs())
+	})
 	check(err)
 
 	refusing := &outboxtest.FaultyPublisher{

@@ -19,18 +19,21 @@ type Inventory struct{}
 
 var _ events.InventoryConsumer = Inventory{}
 
-// HandleOrderPlacedV1 reduces the stock and announces that it did, both as part of tx. That the
-// event comes once only is not its concern: it is not called for a duplicate. If it fails, the
-// event is delivered again, until there is enough in stock.
+// HandleOrderPlacedV1 reduces the stock and emits an event that says so, both in tx. It need not
+// look for duplicates, since it is not called for them. If it fails, the event is delivered again,
+// until there is enough in stock.
 func (Inventory) HandleOrderPlacedV1(
 	ctx context.Context, tx events.InventoryTx, e events.OrderPlacedV1,
 ) error {
-	// In the same order everywhere, so that two orders of the same articles do not wait for each
-	// other.
-	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int { return strings.Compare(a.Sku, b.Sku) })
+	// All handlers lock articles in the same order, so that two orders of the same articles cannot
+	// deadlock.
+	lines := slices.SortedFunc(slices.Values(e.Lines), func(a, b events.OrderLine) int {
+		return strings.Compare(a.Sku, b.Sku)
+	})
 	db := shopdb.New(tx)
 	for _, line := range lines {
-		n, err := db.ReserveStock(ctx, shopdb.ReserveStockParams{Sku: line.Sku, Quantity: line.Quantity})
+		n, err := db.ReserveStock(ctx,
+			shopdb.ReserveStockParams{Sku: line.Sku, Quantity: line.Quantity})
 		if err != nil {
 			return fmt.Errorf("reserve %s: %w", line.Sku, err)
 		}
@@ -38,6 +41,7 @@ func (Inventory) HandleOrderPlacedV1(
 			return fmt.Errorf("reserve %s: %w", line.Sku, ErrOutOfStock)
 		}
 	}
-	_, err := tx.EnqueueStockReservedV1(ctx, events.StockReservedV1{OrderID: e.OrderID, Lines: e.Lines})
+	_, err := tx.EnqueueStockReservedV1(ctx,
+		events.StockReservedV1{OrderID: e.OrderID, Lines: e.Lines})
 	return err
 }

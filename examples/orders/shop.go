@@ -1,5 +1,5 @@
-// Package orders is a small shop, written as a team would that uses outboxgen. Orders are placed
-// here; the inventory hears of them through events and reserves stock.
+// Package orders is a small shop, written as a team that uses outboxgen would write it. It places
+// orders; the inventory learns of them by events, and reserves stock.
 //
 //	outbox.yaml          the catalogue of events
 //	db/                  migrations and business queries
@@ -31,7 +31,7 @@ type Order struct {
 	CustomerID uuid.UUID
 	Email      string
 	Channel    events.Channel
-	Lines      []events.OrderLine // of one currency, a line per article
+	Lines      []events.OrderLine // in one currency, one line for each article
 }
 
 // Shop takes orders.
@@ -39,11 +39,11 @@ type Shop struct {
 	store *events.Store
 }
 
-// NewShop returns a shop that announces its orders through store.
+// NewShop returns a shop that enqueues its events with store.
 func NewShop(store *events.Store) *Shop { return &Shop{store: store} }
 
-// PlaceOrder writes the order and its event as part of tx: both are there once tx commits, and
-// neither if it does not.
+// PlaceOrder writes the order and its event in tx: either both exist once tx has committed, or
+// neither does.
 func (s *Shop) PlaceOrder(ctx context.Context, tx pgx.Tx, o Order) error {
 	placed := events.OrderPlacedV1{
 		OrderID:    o.ID,

@@ -26,8 +26,8 @@ var (
 	quiet  = slog.New(slog.DiscardHandler)
 )
 
-// TestMain starts the server for all, since an example can neither skip nor fail for the lack of
-// one.
+// TestMain starts one server for all tests, since an example can neither skip nor fail if there is
+// none.
 func TestMain(m *testing.M) {
 	var err error
 	server, err = postgresenv.Start(context.Background(), postgresenv.Config{})
@@ -79,7 +79,8 @@ func TestInventoryRefusesWhatIsNotInStock(t *testing.T) {
 	if n := count(t, pool, "inbox") + count(t, pool, "outbox"); n != 0 {
 		t.Errorf("got %d rows, want none", n)
 	}
-	if err := shopdb.New(pool).AddStock(t.Context(), shopdb.AddStockParams{Sku: "mug", Quantity: 1}); err != nil {
+	if err := shopdb.New(pool).AddStock(t.Context(),
+		shopdb.AddStockParams{Sku: "mug", Quantity: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := inventory.Handle(t.Context(), message); err != nil {
@@ -92,7 +93,8 @@ func TestInventoryRefusesWhatIsNotInStock(t *testing.T) {
 
 func count(t *testing.T, pool *pgxpool.Pool, table string) (n int) {
 	t.Helper()
-	err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&n)
+	err := pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,21 +114,26 @@ func openShop(ctx context.Context) *pgxpool.Pool {
 
 func twoMugs() orders.Order {
 	return orders.Order{
-		ID: uuid.New(), CustomerID: uuid.New(), Email: "customer@shop.example", Channel: events.ChannelWeb,
-		Lines: []events.OrderLine{{Sku: "mug", Quantity: 2, Price: events.Money{Amount: 990, Currency: "EUR"}}},
+		ID: uuid.New(), CustomerID: uuid.New(),
+		Email: "customer@shop.example", Channel: events.ChannelWeb,
+		Lines: []events.OrderLine{{
+			Sku: "mug", Quantity: 2, Price: events.Money{Amount: 990, Currency: "EUR"},
+		}},
 	}
 }
 
 // placeAndPublish returns the message of an order that was placed.
 func placeAndPublish(ctx context.Context, pool *pgxpool.Pool, store *events.Store) *outbox.Message {
 	shop := orders.NewShop(store)
-	check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return shop.PlaceOrder(ctx, tx, twoMugs()) }))
+	check(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return shop.PlaceOrder(ctx, tx, twoMugs())
+	}))
 	var broker outboxtest.RecordingPublisher
 	relayOnce(ctx, store, &broker)
 	return &broker.Messages()[0]
 }
 
-// relayOnce publishes what waits.
+// relayOnce publishes what is pending.
 func relayOnce(ctx context.Context, store *events.Store, publisher outbox.Publisher) outbox.Stats {
 	relay, err := outbox.NewRelay(store, publisher, outbox.Config{Logger: quiet})
 	check(err)

@@ -48,11 +48,11 @@ func compile(t *testing.T, queries, schema string) (map[string][]byte, error) {
 	})
 }
 
-// query matches a query's text in what sqlc makes, and its name.
+// query matches the text of a query in the Go that sqlc generates, with its name.
 var query = regexp.MustCompile("(?s)`-- name: (\\w+) [^`]*`")
 
-// TestEachReleasesQueriesSuitTheOthersTables has sqlc compile them: parameters and results are the
-// same in Go. The text is not, since sqlc writes out what * stands for.
+// TestEachReleasesQueriesSuitTheOthersTables has sqlc compile them: their parameters and results in
+// Go are the same. Their texts differ, since sqlc expands *.
 func TestEachReleasesQueriesSuitTheOthersTables(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ queries, schema string }{{released, today}, {today, released}} {
@@ -70,7 +70,7 @@ func TestEachReleasesQueriesSuitTheOthersTables(t *testing.T) {
 	}
 }
 
-// refused returns the queries of a release, as they are sent, that the server does not take.
+// refused returns the queries of a release that the server refuses.
 func (w *world) refused(dir string) []string {
 	w.Helper()
 	conn, err := w.pool.Acquire(w.Context())
@@ -82,7 +82,8 @@ func (w *world) refused(dir string) []string {
 		w.Fatalf("found %d queries in %s", len(all), dir)
 	}
 	for _, q := range all {
-		if _, err := conn.Conn().Prepare(w.Context(), "", strings.Trim(string(q[0]), "`")); err != nil {
+		if _, err := conn.Conn().Prepare(w.Context(), "",
+			strings.Trim(string(q[0]), "`")); err != nil {
 			names = append(names, string(q[1]))
 		}
 	}
@@ -90,7 +91,7 @@ func (w *world) refused(dir string) []string {
 	return names
 }
 
-// TestTheServerTakesTheReleasesQueriesOnTodaysTables, as they are sent by what is deployed.
+// TestTheServerTakesTheReleasesQueriesOnTodaysTables uses the queries as deployed code sends them.
 func TestTheServerTakesTheReleasesQueriesOnTodaysTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,8 +105,8 @@ func TestTheServerTakesTheReleasesQueriesOnTodaysTables(t *testing.T) {
 	}
 }
 
-// TestWhatTodaysCodeNeedsOfTheNextTables lists the queries that fail on the tables of the release
-// before, which is why they are migrated first. What a producer sends is not among them.
+// TestWhatTodaysCodeNeedsOfTheNextTables lists the queries that fail on the tables of the previous
+// release, which is why the tables are migrated first. The queries of producers are not among them.
 func TestWhatTodaysCodeNeedsOfTheNextTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,12 +126,14 @@ func TestWhatTodaysCodeNeedsOfTheNextTables(t *testing.T) {
 	}
 }
 
-// TestTheTablesAreTheSameInWhicheverOrderFeaturesCome applies the migrations of every feature in
-// every order that keeps those of one feature in theirs, and then takes them back.
+// TestTheTablesAreTheSameInWhicheverOrderFeaturesCome applies the migrations of all features in
+// every order that keeps the order within each feature, and then reverts them.
 func TestTheTablesAreTheSameInWhicheverOrderFeaturesCome(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{"", "messaging"} {
-		db := catalogue.Database{Engine: "postgresql", Schema: schema, Features: catalogue.Features()}
+		db := catalogue.Database{
+			Engine: "postgresql", Schema: schema, Features: catalogue.Features(),
+		}
 		all, err := sql.Migrations(db)
 		if err != nil {
 			t.Fatal(err)
@@ -161,8 +164,8 @@ func TestTheTablesAreTheSameInWhicheverOrderFeaturesCome(t *testing.T) {
 	}
 }
 
-// orders returns the orders in which migrations of several features can be applied: outbox 1 first,
-// and each feature's in theirs.
+// orders returns the orders in which the migrations of several features can be applied: outbox 1
+// first, and those of each feature in their order.
 func orders(all []sql.Migration) (found [][]sql.Migration) {
 	var add func(order, rest []sql.Migration)
 	add = func(order, rest []sql.Migration) {
@@ -181,8 +184,8 @@ func orders(all []sql.Migration) (found [][]sql.Migration) {
 	return found
 }
 
-// tables describes all that migrations make, in an order of its own: a column that came later
-// stands behind the others.
+// tables describes all that the migrations create, sorted. A column that was added later stands
+// behind the others.
 func (w *world) tables() string {
 	w.Helper()
 	rows, err := w.pool.Query(w.Context(), `
@@ -216,7 +219,7 @@ func (w *world) tables() string {
 	return strings.Join(all, "\n")
 }
 
-// versions is what outbox_schema says, if there is one.
+// versions returns the contents of outbox_schema, if it exists.
 func (w *world) versions() string {
 	w.Helper()
 	var where *string
@@ -226,8 +229,8 @@ func (w *world) versions() string {
 		return ""
 	}
 	var said string
-	w.must(w.pool.QueryRow(w.Context(), fmt.Sprintf(
-		`SELECT string_agg(format('%%s %%s %%s', feature, version, min_compatible), ', ' ORDER BY feature) FROM %s`,
-		*where)).Scan(&said))
+	w.must(w.pool.QueryRow(w.Context(), fmt.Sprintf(`
+		SELECT string_agg(concat_ws(' ', feature, version, min_compatible), ', ' ORDER BY feature)
+		FROM %s`, *where)).Scan(&said))
 	return said
 }

@@ -31,7 +31,8 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 
 	oldRelay := w.run(w.old, published, slow)
 	oldProducer := w.produce(1000, w.enqueueOld)
-	w.eventually("the old relay is at work", func() bool { return oldRelay.Stats().Published > 500 })
+	w.eventually("the old relay is at work",
+		func() bool { return oldRelay.Stats().Published > 500 })
 	w.migrate(before + 1)
 	pendingUp := w.count(`SELECT count(*) FROM outbox`)
 	if pendingUp < walks*stepsEach/2 {
@@ -55,13 +56,14 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 	w.eventually("the old relay is at work on the old tables",
 		func() bool { return oldRelay.Stats().Published > afterDown+500 })
 
-	// Once more, and then on with the next release alone.
+	// Migrate up once more, and continue with the next release alone.
 	w.migrate(before + 1)
 	oldRelay.stop()
 	maps.Copy(want, oldProducer.stop())
 	published.fast.Store(true)
 	lastRelay := w.run(w.next, published, outbox.Config{})
-	w.eventually("nothing is pending", func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
+	w.eventually("nothing is pending",
+		func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
 	lastRelay.stop()
 
 	total := 0
@@ -91,7 +93,7 @@ func TestUpgradeAndBackWhileBothReleasesAreAtWork(t *testing.T) {
 	}
 }
 
-// wraps fails unless an error wraps another one.
+// wraps fails the test unless an error wraps another one.
 func (w *world) wraps(err, wrapped error) {
 	w.Helper()
 	if !errors.Is(err, wrapped) {
@@ -99,7 +101,7 @@ func (w *world) wraps(err, wrapped error) {
 	}
 }
 
-// claims has both inboxes claim an event, and returns what the stores said.
+// claims has both inboxes claim an event, and returns the stores' errors.
 func (w *world) claims() (byOld, byNext error) {
 	w.Helper()
 	event := outbox.ID{1}
@@ -114,14 +116,15 @@ func (w *world) claims() (byOld, byNext error) {
 	return byOld, byNext
 }
 
-// relays has both relays work once, and returns what they said.
+// relays runs both relays once, and returns their errors.
 func (w *world) relays() (byOld, byNext error) {
 	w.Helper()
 	once := func(store storage.Store) error {
-		relay, err := outbox.NewRelay(store, newStream(), outbox.Config{Logger: slog.New(slog.DiscardHandler)})
+		config := outbox.Config{Logger: slog.New(slog.DiscardHandler)}
+		relay, err := outbox.NewRelay(store, newStream(), config)
 		w.must(err)
 		_, err = relay.RunOnce(w.Context())
-		if err != nil { // Run says so at once
+		if err != nil { // Run returns it at once, too
 			w.wraps(relay.Run(w.Context()), outbox.ErrUnusable)
 		}
 		return err
@@ -129,14 +132,16 @@ func (w *world) relays() (byOld, byNext error) {
 	return once(w.old), once(w.next)
 }
 
-// TestCodeIsRefusedByADatabaseThatDoesNotSuit: with both versions, and the migration that is missing.
+// TestCodeIsRefusedByADatabaseThatDoesNotSuit, with an error that has both versions and the missing
+// migration.
 func TestCodeIsRefusedByADatabaseThatDoesNotSuit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 
 	byOld, byNext := w.relays()
 	for _, err := range []error{byOld, byNext} {
-		w.says(err, outbox.ErrMigrationMissing, "do not exist", "migrations", "_outboxgen_outbox_1.sql")
+		w.says(err, outbox.ErrMigrationMissing, "do not exist", "migrations",
+			"_outboxgen_outbox_1.sql")
 		w.wraps(err, outbox.ErrUnusable)
 	}
 	byOld, byNext = w.claims()
@@ -161,11 +166,13 @@ func TestCodeIsRefusedByADatabaseThatDoesNotSuit(t *testing.T) {
 		t.Errorf("got %d events claimed, want one of each consumer", n)
 	}
 
-	// What a later release does once nothing of the oldest is deployed.
-	w.exec(`DELETE FROM inbox; UPDATE outbox_schema SET version = 3, min_compatible = 2 WHERE feature = 'outbox'`)
+	// This is what a later release does once the oldest one is no longer deployed.
+	w.exec(`DELETE FROM inbox;
+		UPDATE outbox_schema SET version = 3, min_compatible = 2 WHERE feature = 'outbox'`)
 	byOld, byNext = w.relays()
 	w.must(byNext)
-	w.says(byOld, outbox.ErrUnusable, `"outbox" have version 3`, "version 2 or newer", "code is of version 1")
+	w.says(byOld, outbox.ErrUnusable, `"outbox" have version 3`, "version 2 or newer",
+		"code is of version 1")
 	byOld, byNext = w.claims()
 	w.must(byNext)
 	w.says(byOld, outbox.ErrUnusable, `"outbox" have version 3`, "code is of version 1")
@@ -174,8 +181,8 @@ func TestCodeIsRefusedByADatabaseThatDoesNotSuit(t *testing.T) {
 	}
 }
 
-// TestARelayWaitsForTheMigration starts it on an empty database, as a deploy does that starts the
-// relay beside the migrations.
+// TestARelayWaitsForTheMigration starts a relay on an empty database, as happens if a deploy starts
+// relay and migrations at once.
 func TestARelayWaitsForTheMigration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -191,7 +198,8 @@ func TestARelayWaitsForTheMigration(t *testing.T) {
 	w.inTx(func(tx pgx.Tx) error { return w.enqueueNext(t.Context(), tx, 1, 0, 3) })
 	w.eventually("it publishes", func() bool { return published.published() == 3 })
 	relay.stop()
-	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "works again") {
-		t.Errorf("got %d lines, want one that it waits and one that it works:\n%s", lines, log.String())
+	text := log.String()
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "works again") {
+		t.Errorf("want one line that it waits and one that it works again, got:\n%s", text)
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// stream is a broker, a slow one at first, which notes what is published.
+// stream is a broker, slow at first, that records what is published.
 type stream struct {
 	fast   atomic.Bool
 	mu     sync.Mutex
 	ids    map[outbox.ID]bool
 	steps  map[int64]int64 // the next step of each walk
-	again  int             // publishes of an event that had been published
+	again  int             // events that were published again
 	faults []string
 }
 
@@ -60,9 +60,9 @@ func (s *stream) published() int {
 	return len(s.ids)
 }
 
-// producer enqueues steps of walks of its own, one after the other, until it is stopped.
+// producer enqueues the steps of its own walks, in order, until it is stopped.
 type producer struct {
-	stop func() (steps map[int64]int64) // how many of each walk
+	stop func() (steps map[int64]int64) // the number of steps of each walk
 }
 
 // enqueue adds events to the outbox of one release or the other.
@@ -86,7 +86,8 @@ func (w *world) enqueueNext(ctx context.Context, tx pgx.Tx, walk, from, to int64
 	return err
 }
 
-// produce takes steps on ten walks, in transactions that add a few events by INSERT or many by COPY.
+// produce starts a producer of ten walks. Its transactions enqueue a few steps by INSERT, or many
+// by COPY.
 func (w *world) produce(firstWalk int64, add enqueue) *producer {
 	ctx, cancel := context.WithCancel(w.Context())
 	steps := map[int64]int64{}
@@ -104,7 +105,7 @@ func (w *world) produce(firstWalk int64, add enqueue) *producer {
 				return
 			}
 			steps[walk] = to
-			select { // business
+			select { // the transaction's own work
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():
 			}

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	patience = 5 * time.Minute // the limit of a test that hangs
+	patience = 5 * time.Minute // the time limit of a test that hangs
 	before   = 3               // how many migrations release 1 has: version 1 of each feature
 )
 
-// world is a database of its own, and the stores of two releases on it.
+// world is a database of the test's own, with the stores of two releases.
 type world struct {
 	*testing.T
 	pool *pgxpool.Pool
@@ -48,7 +48,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// migrate brings the database up or down to a migration, as a team would that uses goose.
+// migrate migrates the database up or down to a migration, as a team that uses goose would do.
 func (w *world) migrate(to int64) {
 	w.Helper()
 	db := stdlib.OpenDBFromPool(w.pool)
@@ -87,7 +87,7 @@ func (w *world) eventually(what string, condition func() bool) {
 	}
 }
 
-// says fails unless an error wraps another one and says all words.
+// says fails the test unless an error wraps another one and contains all words.
 func (w *world) says(err, wrapped error, words ...string) {
 	w.Helper()
 	for _, word := range words {
@@ -98,13 +98,15 @@ func (w *world) says(err, wrapped error, words ...string) {
 	w.wraps(err, wrapped)
 }
 
-// process is a relay at work.
+// process is a running relay.
 type process struct {
 	*outbox.Relay
 	stop func()
 }
 
-func (w *world) run(store storage.Store, publisher outbox.Publisher, config outbox.Config) *process {
+func (w *world) run(
+	store storage.Store, publisher outbox.Publisher, config outbox.Config,
+) *process {
 	w.Helper()
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

@@ -34,7 +34,7 @@ const (
 )
 
 // TestReadersOfBothFirstThenTheWriter is the first of the right ways: nobody writes a version
-// before every reader knows it, and the old reader goes before the writer comes.
+// before every reader knows it, and the old reader is gone before the new writer starts.
 func TestReadersOfBothFirstThenTheWriter(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -48,8 +48,8 @@ func TestReadersOfBothFirstThenTheWriter(t *testing.T) {
 	s.expectOneInvoiceEach()
 }
 
-// TestTheWriterEnqueuesBothWhileReadersMove is the other right way: writers that enqueue both
-// versions under one id, beside one that is not there yet, and readers of both releases.
+// TestTheWriterEnqueuesBothWhileReadersMove is the other right way: the new writer enqueues both
+// versions under one id, beside a writer of the old release and readers of both releases.
 func TestTheWriterEnqueuesBothWhileReadersMove(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -63,7 +63,7 @@ func TestTheWriterEnqueuesBothWhileReadersMove(t *testing.T) {
 }
 
 // TestAReaderThatNeverMovesTakesTheOtherVersionForADuplicate has both versions enqueued for a
-// reader that knows one: nothing is left of the other.
+// reader that knows one: the other one is acknowledged.
 func TestAReaderThatNeverMovesTakesTheOtherVersionForADuplicate(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -75,8 +75,8 @@ func TestAReaderThatNeverMovesTakesTheOtherVersionForADuplicate(t *testing.T) {
 	}
 }
 
-// TestAWriterThatMovesTooSoonWaitsForAReader is a mistake that costs time, and no event: first no
-// reader knows the version, then one of two.
+// TestAWriterThatMovesTooSoonWaitsForAReader is a mistake that costs time and loses no event: at
+// first no reader knows the version, then one of two does.
 func TestAWriterThatMovesTooSoonWaitsForAReader(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -92,8 +92,8 @@ func TestAWriterThatMovesTooSoonWaitsForAReader(t *testing.T) {
 	s.expectOneInvoiceEach()
 }
 
-// TestAReaderOfTheNextVersionOnlyBesideTheOldOne is the other mistake: a release that reads nothing
-// but the next version runs beside one that reads nothing but the old.
+// TestAReaderOfTheNextVersionOnlyBesideTheOldOne is another mistake: a release that reads only the
+// next version runs beside one that reads only the old one.
 func TestAReaderOfTheNextVersionOnlyBesideTheOldOne(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -108,8 +108,8 @@ func TestAReaderOfTheNextVersionOnlyBesideTheOldOne(t *testing.T) {
 	s.expectOneInvoiceEach()
 }
 
-// TestADeadLetterIsOneVersionOfAFact refuses both versions of a fact until they are dead: none
-// hides the other, and they are replayed together.
+// TestADeadLetterIsOneVersionOfAFact has both versions of a fact refused until they are dead
+// letters: neither hides the other, and they are replayed together.
 func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	t.Parallel()
 	s := tables(t)
@@ -117,7 +117,7 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	s.inTx(func(tx pgx.Tx) (err error) {
 		order := uuid.New()
 		id, err = s.newStore.EnqueueVersions(t.Context(), tx, both(order))
-		if err == nil { // a producer that ran twice
+		if err == nil { // a producer may run twice
 			_, err = s.newStore.EnqueueVersions(t.Context(), tx, both(order), outbox.WithID(id))
 		}
 		return err
@@ -146,7 +146,7 @@ func TestADeadLetterIsOneVersionOfAFact(t *testing.T) {
 	}
 }
 
-// shop is a database, a broker, a relay, and what has been ordered.
+// shop is a database, a broker, a relay and the orders.
 type shop struct {
 	*testing.T
 	pool     *pgxpool.Pool
@@ -194,7 +194,7 @@ func open(t *testing.T) *shop {
 	return s
 }
 
-// background runs something until the test ends, or the returned function is called.
+// background runs a function until the test ends or the returned function is called.
 func (s *shop) background(run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
 	done := make(chan error, 1)
@@ -228,7 +228,7 @@ func (s *shop) subscribe(h inbox.Handler) *reader {
 func (s *shop) oldReader() inbox.Handler { return old.NewInvoices(s.oldStore, oldInvoices{}) }
 func (s *shop) newReader() inbox.Handler { return next.NewInvoices(s.newStore, newInvoices{}) }
 
-// writeInvoice is the effect, which nothing but the inbox keeps from happening twice. It fails at
+// writeInvoice is the effect, which only the inbox prevents from happening twice. It fails at
 // times.
 func writeInvoice(ctx context.Context, tx pgx.Tx, release string, order uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `INSERT INTO invoice VALUES ($1, $2)`, order.String(),
@@ -305,7 +305,7 @@ func (s *shop) queueBoth(tx pgx.Tx, order uuid.UUID) error {
 	return tx.SendBatch(s.Context(), &batch).Close()
 }
 
-// place places n orders with writers that take turns at random.
+// place places n orders, each by a writer chosen at random.
 func (s *shop) place(n int, writers ...writer) {
 	s.Helper()
 	for range n {
@@ -322,8 +322,8 @@ func (s *shop) inTx(f func(tx pgx.Tx) error) {
 
 func (s *shop) invoices() int { return query[int](s, `SELECT count(*) FROM invoice`) }
 
-// expectOneInvoiceEach waits until nothing is under way any more. Then each order has had one
-// effect, and what the new release emitted was published in both versions.
+// expectOneInvoiceEach waits until no event is under way. Then each order must have had one effect,
+// and what the new release emitted must have been published in both versions.
 func (s *shop) expectOneInvoiceEach() {
 	s.Helper()
 	s.eventually("everything is handled", func() bool {
@@ -370,7 +370,7 @@ func (s *shop) eventually(what string, ok func() bool) {
 	}
 }
 
-// refusing is a broker that refuses every event for good.
+// refusing is a publisher that refuses every event for good.
 type refusing struct{}
 
 func (refusing) Publish(context.Context, *outbox.Message) error {

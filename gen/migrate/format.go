@@ -44,9 +44,9 @@ func newStep(c *catalogue.Catalogue, m sql.Migration) (*step, error) {
 	return s, err
 }
 
-// formats write a migration, but for its header, as each tool reads it. This is the place to add one; gen/catalogue/language.go
-// offers it.
-var formats = map[string]func(m sql.Migration, db catalogue.Database, service string) ([]byte, error){
+// formats write a migration, but for its header, as each tool reads it. This is the place to add
+// one; gen/catalogue/language.go offers it.
+var formats = map[string]func(sql.Migration, catalogue.Database, string) ([]byte, error){
 	"goose": goose, "plain": plain,
 }
 
@@ -66,7 +66,8 @@ func goose(m sql.Migration, db catalogue.Database, service string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join([][]byte{[]byte("-- +goose Up\n"), up, []byte("\n-- +goose Down\n"), down}, nil), nil
+	all := [][]byte{[]byte("-- +goose Up\n"), up, []byte("\n-- +goose Down\n"), down}
+	return bytes.Join(all, nil), nil
 }
 
 var (
@@ -74,7 +75,8 @@ var (
 	space         = []byte(" ")
 )
 
-// bare returns SQL without comments and with single spaces, so that a better comment in a template is no change of the tables.
+// bare returns SQL without comments and with single spaces, so that a better comment in a template
+// is no change of the tables.
 func bare(text []byte) []byte {
 	return quotedOrBlank.ReplaceAllFunc(text, func(match []byte) []byte {
 		if match[0] == '\'' || match[0] == '"' {

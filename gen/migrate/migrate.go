@@ -97,7 +97,8 @@ func (p *planner) addSteps() error {
 			return s.Feature == known.Feature && s.Version == known.Version
 		})
 		if at < 0 {
-			return fmt.Errorf("%s: it knows migrations of a newer outboxgen: install that one", lock.Name)
+			return fmt.Errorf("%s: it knows migrations of a newer outboxgen: install that one",
+				lock.Name)
 		}
 		p.steps[at].known = &p.Known[i]
 	}
@@ -199,8 +200,8 @@ func (p *planner) move(s *step, f file, data []byte) {
 
 func (p *planner) write(s *step, to string, data []byte) {
 	known := lock.Migration{
-		Feature: s.Feature, Version: s.Version,
-		File: to, Format: p.Catalogue.Migrations.Format, Hash: output.Hash(data), Statements: s.statements,
+		Feature: s.Feature, Version: s.Version, File: to, Format: p.Catalogue.Migrations.Format,
+		Hash: output.Hash(data), Statements: s.statements,
 	}
 	if p.holdsMore(s) && known.Hash == s.known.Hash {
 		known.Format, known.Statements = s.known.Format, s.known.Statements

@@ -29,7 +29,8 @@ func newWorld(t *testing.T, format string, disk ...string) *world {
 	w := &world{t: t, disk: fstest.MapFS{}}
 	w.catalogue.File = "outbox.yaml"
 	w.catalogue.Database = catalogue.Database{
-		Engine: "postgresql", Features: []catalogue.Feature{catalogue.FeatureOutbox}, Pos: diag.Pos{File: "outbox.yaml", Line: 4, Column: 1},
+		Engine: "postgresql", Features: []catalogue.Feature{catalogue.FeatureOutbox},
+		Pos: diag.Pos{File: "outbox.yaml", Line: 4, Column: 1},
 	}
 	w.catalogue.Migrations = catalogue.Migrations{Dir: "db", Format: format}
 	for _, name := range disk {

@@ -142,7 +142,8 @@ func (s *step) isIn(f file) bool {
 	if len(f.down) > 0 && !bytes.Equal(f.down, s.down) {
 		return false
 	}
-	return slices.Contains(f.up, s.statements) || s.known != nil && slices.Contains(f.up, s.known.Statements)
+	return slices.Contains(f.up, s.statements) ||
+		s.known != nil && slices.Contains(f.up, s.known.Statements)
 }
 
 // looksLike reports whether a file must have been the migration before somebody edited it: it

@@ -101,7 +101,8 @@ func (p *planner) renamed(at string) error {
 	case now.Prefix != p.Database.Prefix && c.PrefixPos.File != "":
 		pos = c.PrefixPos
 	}
-	old := catalogue.Database{Engine: p.Catalogue.Database.Engine, Schema: p.Database.Schema, Prefix: p.Database.Prefix}
+	old := p.Catalogue.Database
+	old.Schema, old.Prefix = p.Database.Schema, p.Database.Prefix
 	copied := ""
 	if p.Catalogue.Database.Has(catalogue.FeatureInbox) {
 		copied = fmt.Sprintf("write a migration that says %s; ",

@@ -1,4 +1,5 @@
-// Package archtest holds the project's structure: which modules may require what, and which packages may import which.
+// Package archtest checks the project's structure: which modules may require what, and which
+// packages may import which.
 package archtest
 
 import (
@@ -11,7 +12,8 @@ import (
 
 const root = "github.com/outboxgen/outboxgen"
 
-// allowed is all that the root module may require. Whoever uses the runtime gets these versions imposed.
+// allowed is all that the root module may require, since every user of the runtime gets these
+// requirements, too.
 var allowed = map[string]bool{
 	"github.com/google/uuid":          true, // event ids
 	"github.com/dave/jennifer":        true, // gen/golang
@@ -23,8 +25,8 @@ var allowed = map[string]bool{
 	"golang.org/x/tools":              true, // of go-internal
 }
 
-// imports says what the packages below a folder of the root module may import from outside of the standard library and
-// beyond themselves; tests are free.
+// imports says what the packages in and below a directory of the root module may import, apart from
+// the standard library and each other. Tests may import anything.
 var imports = []struct {
 	below string
 	may   []string
@@ -37,7 +39,10 @@ var imports = []struct {
 		root + "/runtime/outbox/storage"}},
 	{"runtime/outbox", []string{"github.com/google/uuid", root + "/runtime/payload",
 		root + "/runtime/backoff", root + "/runtime/outbox/"}},
-	{"runtime/inbox", []string{"github.com/google/uuid", root + "/runtime/payload", root + "/runtime/outbox"}},
+	{
+		"runtime/inbox",
+		[]string{"github.com/google/uuid", root + "/runtime/payload", root + "/runtime/outbox"},
+	},
 	{"runtime/cloudevents", []string{"github.com/google/uuid", root + "/runtime/outbox"}},
 	{"runtime/subscribe", []string{root + "/runtime/backoff", root + "/runtime/cloudevents",
 		root + "/runtime/inbox", root + "/runtime/outbox", root + "/runtime/payload"}},
@@ -74,7 +79,8 @@ func TestRootModuleStaysLean(t *testing.T) {
 		Require []struct{ Path string }
 		Replace []struct{ Old struct{ Path string } }
 	}
-	if err := json.Unmarshal([]byte(strings.Join(goTool(t, "mod", "edit", "-json"), "\n")), &mod); err != nil {
+	if err := json.Unmarshal([]byte(strings.Join(goTool(t, "mod", "edit", "-json"), "\n")),
+		&mod); err != nil {
 		t.Fatal(err)
 	}
 	if len(mod.Require) == 0 {
@@ -82,7 +88,8 @@ func TestRootModuleStaysLean(t *testing.T) {
 	}
 	for _, r := range mod.Require {
 		if !allowed[r.Path] {
-			t.Errorf("the root module requires %s: that belongs into a module of its own, or into the list here with its reason", r.Path)
+			t.Errorf("the root module requires %s: that belongs into a module of its own, or "+
+				"into the list here with its reason", r.Path)
 		}
 	}
 	for _, r := range mod.Replace {
@@ -99,7 +106,8 @@ func TestImportsRunOneWay(t *testing.T) {
 		fields := strings.Fields(line)
 		pkg := strings.TrimPrefix(fields[0], root+"/")
 		for _, imported := range fields[1:] {
-			if strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") && !mayImport(pkg, imported) {
+			if strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") &&
+				!mayImport(pkg, imported) {
 				t.Errorf("%s imports %s", pkg, imported)
 			}
 		}

@@ -30,7 +30,7 @@ func Frozen(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS) error {
 	return nil
 }
 
-// Today makes the tables that today's generator makes for a catalogue.
+// Today creates the tables that today's generator makes for a catalogue.
 func Today(ctx context.Context, pool *pgxpool.Pool, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Unchanged fails if a file of dir is not as its SHA256SUMS says, or not there.
+// Unchanged fails the test if a file of dir is missing, or differs from its sum in SHA256SUMS.
 func Unchanged(t *testing.T, dir string) {
 	t.Helper()
 	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))

@@ -1,7 +1,9 @@
-// Package testenv is the roof over the servers that tests and the demo run on. It holds no code: take what you need from
+// Package testenv has the servers that tests and the demo run on, in its subpackages
 //
-//   - [github.com/outboxgen/outboxgen/internal/testenv/postgresenv], a PostgreSQL server with one fresh database per test;
-//   - [github.com/outboxgen/outboxgen/internal/testenv/natsenv], a NATS JetStream server inside the process.
+//   - [github.com/outboxgen/outboxgen/internal/testenv/postgresenv], a PostgreSQL server with a new
+//     database for each test;
+//   - [github.com/outboxgen/outboxgen/internal/testenv/natsenv], a NATS JetStream server inside the
+//     process.
 //
 // In a test, that is one line:
 //

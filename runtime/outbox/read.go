@@ -28,8 +28,10 @@ func (r *reader) run(ctx context.Context, wakeups <-chan struct{}, once bool) er
 		poll: minPoll, maxPoll: r.config.PollInterval, bell: bell, rings: wakeups,
 		progress: r.ledger.Progress(),
 	}
+	queryCtx, cancel := lingering(ctx)
+	defer cancel()
 	for ctx.Err() == nil {
-		found, err := r.cycle(ctx)
+		found, err := r.cycle(queryCtx)
 		switch {
 		case err != nil && ctx.Err() == nil && once:
 			return err
@@ -88,8 +90,8 @@ func (r *reader) cycle(ctx context.Context) (found finding, err error) {
 
 func (r *reader) readAll(ctx context.Context, p ledger.Plan) (finding, error) {
 	found := foundNothing
-	for _, step := range []func(context.Context, ledger.Plan) (int, error){r.readNew, r.readDue,
-		r.readResumed} {
+	steps := []func(context.Context, ledger.Plan) (int, error){r.readNew, r.readDue, r.readResumed}
+	for _, step := range steps {
 		n, err := step(ctx, p)
 		if err != nil {
 			return notRead, err

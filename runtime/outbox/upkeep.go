@@ -44,8 +44,10 @@ const maintainTimeout = time.Minute
 
 // maintain calls the store's Maintain, now and about once a minute.
 func (u *upkeep) maintain(ctx context.Context) {
+	queryCtx, cancel := lingering(ctx)
+	defer cancel()
 	for ctx.Err() == nil {
-		u.health.report(ctx, tidying, bounded(ctx, u.store, maintainTimeout,
+		u.health.report(ctx, tidying, bounded(queryCtx, u.store, maintainTimeout,
 			func(ctx context.Context) error {
 				_, err := u.store.Maintain(ctx, storage.MaintainParams{})
 				return err
@@ -58,8 +60,10 @@ const backlogInterval = 10 * time.Second
 
 // countBacklog keeps the backlog of Stats up to date until ctx ends.
 func (u *upkeep) countBacklog(ctx context.Context) {
+	queryCtx, cancel := lingering(ctx)
+	defer cancel()
 	for ctx.Err() == nil {
-		err := bounded(ctx, u.store, backlogInterval, func(ctx context.Context) error {
+		err := bounded(queryCtx, u.store, backlogInterval, func(ctx context.Context) error {
 			b, err := u.store.CountBacklog(ctx, storage.CountBacklogParams{Limit: BacklogLimit})
 			if err == nil {
 				u.backlog.Store(&Backlog{Pending: b.Pending, Oldest: b.Oldest,

@@ -35,6 +35,21 @@ func ForwardWakeups(ctx context.Context, store storage.Store) {
 	}
 }
 
+// endGrace is how long running statements may take once their results are no longer needed.
+const endGrace = time.Second
+
+// lingering returns a context that ends endGrace after ctx does. Cancelling a statement closes its
+// connection, and some poolers crash on the request to cancel. Most statements take milliseconds,
+// so it is better to let them finish.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	lingering, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(endGrace, cancel) })
+	return lingering, func() {
+		stop()
+		cancel()
+	}
+}
+
 // sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)

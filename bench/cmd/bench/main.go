@@ -1,6 +1,7 @@
-// Command bench measures outboxgen against what one would take instead. It writes a table to standard output and what it is doing to
-// standard error. It exits with 0, whatever the figures are, with 1 where something could not be measured, and with 2 where its
-// flags are wrong. Only a whole run can be written to a folder: -out goes with neither -quick nor -only.
+// Command bench measures outboxgen against its alternatives. It writes a table to standard output,
+// and its progress to standard error. The exit code is 0 whatever the figures are, 1 if something
+// could not be measured, and 2 if the flags are wrong. Only a whole run can be written to a
+// directory: -out excludes -quick and -only.
 //
 //	go run ./cmd/bench -quick
 //	go run ./cmd/bench -only drain,wal
@@ -22,7 +23,7 @@ import (
 )
 
 func main() {
-	child.Main() // where this process is a relay of a benchmark's, it goes no further
+	child.Main() // it does not return if this process is a relay of a benchmark
 	os.Exit(mainCode())
 }
 
@@ -31,12 +32,14 @@ func mainCode() int {
 	log.SetFlags(log.Ltime) // of slog's default logger
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal finds no handler
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	return do(ctx, scenario.All, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// do is the command with its arguments. It returns the exit code.
-func do(ctx context.Context, scenarios []scenario.Scenario, args []string, stdout, stderr io.Writer) int {
+// do runs the command with its arguments, and returns the exit code.
+func do(
+	ctx context.Context, scenarios []scenario.Scenario, args []string, stdout, stderr io.Writer,
+) int {
 	o, err := parse(scenarios, args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -20,18 +20,24 @@ type options struct {
 	memoryProfile       string
 }
 
-// parse reads the flags, and tells a person what is wrong with them.
+// parse reads the flags, and writes to stderr what is wrong with them.
 func parse(known []scenario.Scenario, args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	var only string
 	flags.BoolVar(&o.quick, "quick", false, "fewer events and rounds, for a first look")
-	flags.StringVar(&only, "only", "", "run these `scenarios`, separated by commas; -list has their names")
+	flags.StringVar(&only, "only", "",
+		"run these `scenarios`, separated by commas; -list has their names")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios instead of running them")
-	flags.StringVar(&o.out, "out", "", "also write the report, "+pageFile+" and "+plotFile+", to this `folder`; not with -quick or -only")
+	flags.StringVar(&o.out, "out", "",
+		"also write the report, "+pageFile+" and "+plotFile+", to this `folder`; not with -quick "+
+			"or -only")
 	flags.BoolVar(&o.strict, "strict", false, "fail where a bound is missed, too")
-	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of this process, which is that of the relay and its peers, to this `file`")
-	flags.StringVar(&o.memoryProfile, "memprofile", "", "write a profile of its allocations to this `file`")
+	flags.StringVar(&o.cpuProfile, "cpuprofile", "",
+		"write a CPU profile of this process, which is that of the relay and its peers, to this "+
+			"`file`")
+	flags.StringVar(&o.memoryProfile, "memprofile", "",
+		"write a profile of its allocations to this `file`")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -39,7 +45,8 @@ func parse(known []scenario.Scenario, args []string, stderr io.Writer) (o option
 	case flags.NArg() > 0:
 		err = fmt.Errorf("bench: %q is no flag: scenarios are named with -only", flags.Arg(0))
 	case o.out != "" && (o.quick || only != ""):
-		err = errors.New("bench: -out: a run with -quick or -only is not the whole, and writes nothing: drop -out")
+		err = errors.New("bench: -out: a run with -quick or -only is not the whole, and writes " +
+			"nothing: drop -out")
 	default:
 		o.scenarios, err = choose(known, only)
 	}
@@ -49,7 +56,8 @@ func parse(known []scenario.Scenario, args []string, stderr io.Writer) (o option
 	return o, err
 }
 
-// choose returns the scenarios of a comma-separated list in the order of the table, and all of them for "".
+// choose returns the scenarios of a comma-separated list, in the order of the table, or all of them
+// for "".
 func choose(known []scenario.Scenario, only string) ([]scenario.Scenario, error) {
 	if only == "" {
 		return known, nil
@@ -57,11 +65,16 @@ func choose(known []scenario.Scenario, only string) ([]scenario.Scenario, error)
 	names := strings.Split(only, ",")
 	for i, name := range names {
 		names[i] = strings.TrimSpace(name)
-		if !slices.ContainsFunc(known, func(s scenario.Scenario) bool { return s.Name == names[i] }) {
-			return nil, fmt.Errorf("bench: -only: there is no scenario %q; there are %s", names[i], strings.Join(namesOf(known), ", "))
+		if !slices.ContainsFunc(known, func(s scenario.Scenario) bool {
+			return s.Name == names[i]
+		}) {
+			return nil, fmt.Errorf("bench: -only: there is no scenario %q; there are %s", names[i],
+				strings.Join(namesOf(known), ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(known), func(s scenario.Scenario) bool { return !slices.Contains(names, s.Name) }), nil
+	return slices.DeleteFunc(slices.Clone(known), func(s scenario.Scenario) bool {
+		return !slices.Contains(names, s.Name)
+	}), nil
 }
 
 func namesOf(scenarios []scenario.Scenario) []string {

@@ -8,7 +8,8 @@ import (
 	"runtime/pprof"
 )
 
-// startProfiles begins what the flags ask for. The function that it returns ends and writes it.
+// startProfiles starts the profiles that the flags ask for, and returns a function that stops and
+// writes them.
 func startProfiles(o options) (stop func() error, err error) {
 	stopCPU, err := startCPUProfile(o.cpuProfile)
 	if err != nil {
@@ -43,7 +44,7 @@ func writeMemoryProfile(file *os.File) error {
 	return errors.Join(pprof.Lookup("allocs").WriteTo(file, 0), file.Close())
 }
 
-// create makes a file, or nil for no path.
+// create creates a file; it returns nil for an empty path.
 func create(path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil

@@ -24,7 +24,8 @@ const (
 // scenarioTimeout is far more than any scenario takes: one that is still running then hangs.
 const scenarioTimeout = time.Hour
 
-// run measures, and writes the report. What it cannot write to is said before anything is measured.
+// run measures, and writes the report. It reports a file that it cannot write to before it measures
+// anything.
 func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	if o.out != "" {
 		if err := os.MkdirAll(o.out, 0o755); err != nil {
@@ -57,7 +58,8 @@ func run(ctx context.Context, o options, stdout io.Writer) (err error) {
 	return verdict(r.Tally(), o.strict)
 }
 
-// measureAll runs the scenarios, one after the other. One that fails does not keep the others from running; the end of ctx does.
+// measureAll runs the scenarios one after the other. If one fails, the others still run; the end of
+// ctx stops them.
 func measureAll(ctx context.Context, l *lab.Lab, o options) (*report.Report, error) {
 	environment, err := report.Describe(ctx, l)
 	if err != nil {
@@ -84,7 +86,7 @@ func measureOne(ctx context.Context, l *lab.Lab, s scenario.Scenario) (report.Re
 	return s.Run(ctx, l)
 }
 
-// write puts the page and, where there are lines for it, the plot into a folder.
+// write writes the page and, if there are lines for it, the plot into a directory.
 func write(r *report.Report, folder string) error {
 	plot := ""
 	if lines := r.Lines(); len(lines) > 0 {
@@ -103,11 +105,12 @@ func writeFile(folder, name, content string) error {
 	return nil
 }
 
-// verdict is an error where something was not measured and, if strict, where a bound was missed: how fast a machine is must not
-// decide whether a run of the benchmarks succeeded.
+// verdict returns an error if something was not measured or, if strict, a bound was missed. Without
+// strict the speed of the machine must not decide whether a run of the benchmarks succeeds.
 func verdict(t report.Tally, strict bool) error {
 	if t.Failed > 0 || strict && t.Missed > 0 {
-		return fmt.Errorf("bench: scenarios that failed: %d; bounds that were missed: %d", t.Failed, t.Missed)
+		return fmt.Errorf("bench: scenarios that failed: %d; bounds that were missed: %d", t.Failed,
+			t.Missed)
 	}
 	return nil
 }

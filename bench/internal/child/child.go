@@ -1,8 +1,8 @@
-// Package child runs relays in processes of their own: this executable, started again.
+// Package child runs relays in processes of their own, which are started from this executable.
 //
-// Whenever it has changed, a child says on its standard output how many shards it owns and how many events it has settled. It relays
-// until its standard input ends, which is also what it sees when its parent is gone. Then it finishes what it has begun, and says
-// what it came to.
+// A child writes to its standard output how many shards it owns and how many events it has settled,
+// whenever that has changed. It relays until its standard input ends, which also happens when its
+// parent is gone. Then it finishes its work and writes a report.
 package child
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// variable is the environment variable that makes a relay of this executable: a job in JSON.
+// variable is the environment variable that makes this executable a relay. It has a job in JSON.
 const variable = "OUTBOXGEN_BENCH_RELAY"
 
-// sayInterval is how often a child looks for what to say.
+// sayInterval is how often a child looks for progress to report.
 const sayInterval = 5 * time.Millisecond
 
-// job is what a child has to know.
+// job is what a child needs to know.
 type job struct {
 	URL    string // of the database
-	Record string // the file for the ids of what it publishes
+	Record string // the file for the ids of the events that it publishes
 	Config outbox.Config
 }
 
@@ -41,21 +41,22 @@ type line struct {
 	Report   *Report `json:",omitempty"` // in the last line
 }
 
-// Progress is where a child stands.
+// Progress is how far a child has come.
 type Progress struct {
-	Shards  int   // that it owns
-	Settled int64 // events that it has published, and then removed from the outbox
+	Shards  int   // owned
+	Settled int64 // events published, and then removed from the outbox
 }
 
-// Report is what a child came to.
+// Report is what a child reports at its end.
 type Report struct {
-	Peak      int64       // bytes of resident memory at most; 0 where the system does not say
+	Peak      int64       // bytes of resident memory at most; 0 if the system does not say
 	Heap      int64       // bytes that Go's heap had from the system
-	Allocated int64       // bytes that were allocated in the course of time
+	Allocated int64       // bytes allocated in total
 	IDs       []uuid.UUID `json:"-"` // of what it published, each as often as it published it
 }
 
-// Main does the work of a child where this process is one, and does not return then. It must be called before anything else.
+// Main runs a child if this process is one, and does not return then. It must be called before
+// anything else.
 func Main() {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
@@ -75,13 +76,13 @@ func run(text string) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // however it ends
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it ends, in whichever way
 		stop()
 	}()
 	return j.relay(ctx, json.NewEncoder(os.Stdout))
 }
 
-// relay relays until ctx ends, and says to out how it gets on.
+// relay publishes until ctx ends, and reports its progress to out.
 func (j job) relay(ctx context.Context, out *json.Encoder) error {
 	pool, err := pgxpool.New(ctx, j.URL)
 	if err != nil {
@@ -92,7 +93,8 @@ func (j job) relay(ctx context.Context, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	j.Config.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	j.Config.Logger = slog.New(slog.NewTextHandler(os.Stderr,
+		&slog.HandlerOptions{Level: slog.LevelWarn}))
 	relay, err := outbox.NewRelay(events.NewStore(pool), record, j.Config)
 	if err != nil {
 		return err
@@ -120,7 +122,8 @@ func say(ctx context.Context, relay *outbox.Relay, out *json.Encoder) {
 		case <-ticker.C:
 		}
 		if p := progressOf(relay); p != said {
-			_ = out.Encode(line{Progress: p}) // where nobody listens, standard input has ended as well
+			// If nobody reads standard output, standard input has ended as well.
+			_ = out.Encode(line{Progress: p})
 			said = p
 		}
 	}

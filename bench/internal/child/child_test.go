@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience bounds a whole test.
+// patience is the time limit of a test.
 const patience = 5 * time.Minute
 
-// The shards are shared out within a third of the lease, which none of the relays may lose however
+// The relays balance their shards within a third of the lease, which none of them may lose however
 // busy the machine is.
 var config = outbox.Config{Lease: 20 * time.Second}
 
@@ -117,7 +117,9 @@ func TestAFailureKillsTheFleet(t *testing.T) {
 	ctx, pool, url := newOutbox(t)
 	failure := errors.New("failure")
 	_, err := child.Run(ctx, 2, url, config, func(f *child.Fleet) error {
-		if err := f.Await(ctx, func(all []child.Progress) bool { return all[0].Shards > 0 && all[1].Shards > 0 }); err != nil {
+		if err := f.Await(ctx, func(all []child.Progress) bool {
+			return all[0].Shards > 0 && all[1].Shards > 0
+		}); err != nil {
 			return err
 		}
 		return failure
@@ -126,26 +128,31 @@ func TestAFailureKillsTheFleet(t *testing.T) {
 		t.Fatalf("got %v, want %v", err, failure)
 	}
 	var relays int
-	if err := pool.QueryRow(ctx, "SELECT count(*) FROM outbox_relay").Scan(&relays); err != nil || relays != 2 {
-		t.Errorf("%d relays, and error %v, want 2 that were killed before they could leave", relays, err)
+	if err := pool.QueryRow(ctx, "SELECT count(*) FROM outbox_relay").Scan(&relays); err != nil ||
+		relays != 2 {
+		t.Errorf("%d relays, and error %v, want 2 that were killed before they could leave", relays,
+			err)
 	}
 }
 
 func TestAChildThatCannotWorkIsAnError(t *testing.T) {
 	t.Parallel()
 	ctx, _, url := newOutbox(t)
-	_, err := child.Run(ctx, 1, url, outbox.Config{Lease: time.Millisecond}, func(f *child.Fleet) error {
-		return f.Await(ctx, settled(1))
-	})
+	_, err := child.Run(ctx, 1, url, outbox.Config{Lease: time.Millisecond},
+		func(f *child.Fleet) error {
+			return f.Await(ctx, settled(1))
+		})
 	if err == nil || !strings.Contains(err.Error(), "ended too early") {
 		t.Errorf("got %v, want that a child ended too early", err)
 	}
 }
 
 func TestRecordsAreRemoved(t *testing.T) {
-	ctx, _, url := newOutbox(t) // first: the server has a folder of its own for what is temporary
+	ctx, _, url := newOutbox(t) // first, since the server has a temporary directory of its own
 	t.Setenv("TMPDIR", t.TempDir())
-	if _, err := child.Run(ctx, 1, url, config, func(*child.Fleet) error { return nil }); err != nil {
+	if _, err := child.Run(ctx, 1, url, config, func(*child.Fleet) error {
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "outboxgen-bench-*")); len(left) > 0 {

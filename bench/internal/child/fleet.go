@@ -19,28 +19,31 @@ import (
 type Fleet struct {
 	children []*process
 	reading  sync.WaitGroup
-	heard    chan heard // closed when no child says anything more
-	progress []Progress // of each child
+	messages chan message // closed when no child can say anything more
+	progress []Progress   // of each child
 }
 
-// process is one child as its parent sees it.
+// process is a child as its parent sees it.
 type process struct {
 	cmd      *exec.Cmd
 	lifeline io.Closer // its standard input
-	record   string    // the file with the ids of what it published
+	record   string    // the file with the ids of the events that it published
 	report   *Report
 }
 
-// heard is a line of a child, or that it says nothing more.
-type heard struct {
+// message is a line from a child, or the end of its lines.
+type message struct {
 	child int
 	line
 	ended bool
 }
 
-// Run starts n relays on the database at url and calls f. Then it stops them, and returns what each of them came to. None of them
-// outlives it, nor ctx: where f fails they are killed. The executable must call Main.
-func Run(ctx context.Context, n int, url string, config outbox.Config, f func(*Fleet) error) ([]Report, error) {
+// Run starts n relays on the database at url and calls f. Then it stops them, and returns their
+// reports. No child outlives it, nor ctx: if f fails, they are killed. The executable must call
+// Main.
+func Run(
+	ctx context.Context, n int, url string, config outbox.Config, f func(*Fleet) error,
+) ([]Report, error) {
 	dir, err := tempdir.New("outboxgen-bench-relays-")
 	if err != nil {
 		return nil, fmt.Errorf("bench: relay processes: %w", err)
@@ -48,22 +51,23 @@ func Run(ctx context.Context, n int, url string, config outbox.Config, f func(*F
 	defer func() { _ = dir.Remove() }()
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
-	fleet := &Fleet{heard: make(chan heard), progress: make([]Progress, n)}
+	fleet := &Fleet{messages: make(chan message), progress: make([]Progress, n)}
 	for i := range n {
-		if err = fleet.start(ctx, i, job{URL: url, Record: dir.Join(strconv.Itoa(i)), Config: config}); err != nil {
+		if err = fleet.start(ctx, i,
+			job{URL: url, Record: dir.Join(strconv.Itoa(i)), Config: config}); err != nil {
 			break
 		}
 	}
 	go func() {
 		fleet.reading.Wait()
-		close(fleet.heard)
+		close(fleet.messages)
 	}()
 	if err == nil {
 		err = f(fleet)
 	}
 	if err != nil {
 		kill()
-		_ = fleet.stop() // that they were killed is no news
+		_ = fleet.stop() // the error would say that they were killed
 		return nil, err
 	}
 	if err := fleet.stop(); err != nil {
@@ -72,7 +76,7 @@ func Run(ctx context.Context, n int, url string, config outbox.Config, f func(*F
 	return fleet.reports()
 }
 
-// start starts a child, and reads what it says.
+// start starts a child, and reads its lines.
 func (f *Fleet) start(ctx context.Context, i int, j job) error {
 	executable, err := os.Executable()
 	if err != nil {
@@ -102,45 +106,46 @@ func (f *Fleet) start(ctx context.Context, i int, j job) error {
 		for {
 			var l line
 			if lines.Decode(&l) != nil {
-				f.heard <- heard{child: i, ended: true}
+				f.messages <- message{child: i, ended: true}
 				return
 			}
-			f.heard <- heard{child: i, line: l}
+			f.messages <- message{child: i, line: l}
 		}
 	})
 	return nil
 }
 
-// Await returns once done says so of what the children said last, one element for each of them. It fails where one of them ends
+// Await returns once done is true for the last progress of each child. It fails if a child ends
 // before that.
 func (f *Fleet) Await(ctx context.Context, done func([]Progress) bool) error {
 	for !done(f.progress) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("bench: relay processes: they stand at %+v: %w", f.progress, context.Cause(ctx))
-		case h := <-f.heard:
-			if h.ended {
-				return fmt.Errorf("bench: relay process %d has ended too early", h.child)
+			return fmt.Errorf("bench: relay processes: they stand at %+v: %w", f.progress,
+				context.Cause(ctx))
+		case m := <-f.messages:
+			if m.ended {
+				return fmt.Errorf("bench: relay process %d has ended too early", m.child)
 			}
-			f.hear(h)
+			f.receive(m)
 		}
 	}
 	return nil
 }
 
-func (f *Fleet) hear(h heard) {
-	f.progress[h.child] = h.Progress
-	f.children[h.child].report = h.Report
+func (f *Fleet) receive(m message) {
+	f.progress[m.child] = m.Progress
+	f.children[m.child].report = m.Report
 }
 
-// stop lets the children come to an end, and waits for it.
+// stop tells the children to finish, and waits for them.
 func (f *Fleet) stop() error {
 	for _, c := range f.children {
 		_ = c.lifeline.Close() // it may have ended by itself
 	}
-	for h := range f.heard {
-		if !h.ended {
-			f.hear(h)
+	for m := range f.messages {
+		if !m.ended {
+			f.receive(m)
 		}
 	}
 	var errs []error

@@ -9,15 +9,18 @@ import (
 	"strings"
 )
 
-// newReport is what this process came to, but for its record.
+// newReport returns the report of this process without its record.
 func newReport() (Report, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	peak, err := peakMemory()
-	return Report{Peak: peak, Heap: int64(m.HeapSys - m.HeapReleased), Allocated: int64(m.TotalAlloc)}, err
+	return Report{
+		Peak: peak, Heap: int64(m.HeapSys - m.HeapReleased), Allocated: int64(m.TotalAlloc),
+	}, err
 }
 
-// peakMemory returns the most memory that this process ever had resident, in bytes; 0 where the system has no /proc.
+// peakMemory returns the peak resident memory of this process in bytes, or 0 if the system has no
+// /proc.
 func peakMemory() (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if errors.Is(err, fs.ErrNotExist) {

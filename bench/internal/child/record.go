@@ -12,8 +12,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// record is a publisher that does nothing but write each event's id to a file, so that it takes no
-// memory however many there are.
+// record is a publisher that only writes each event's id to a file, so that it needs the same
+// memory for any number of them.
 type record struct {
 	mu   sync.Mutex
 	file *os.File
@@ -43,7 +43,7 @@ func (r *record) close() error {
 	return nil
 }
 
-// readRecord returns the ids that a record has.
+// readRecord returns the ids in a record.
 func readRecord(path string) ([]uuid.UUID, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

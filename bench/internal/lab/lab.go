@@ -1,5 +1,5 @@
-// Package lab is the world that benchmarks run in: one PostgreSQL with fsync and synchronous commit on, and a database of its
-// own for each measurement.
+// Package lab has what benchmarks run on: one PostgreSQL with fsync and synchronous commit on, and
+// a database of its own for each measurement.
 package lab
 
 import (
@@ -15,22 +15,23 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 )
 
-// Settings are those of the server beside its defaults. Checkpoints are far apart, for all alike, so that hardly any falls into one
-// measurement and not into another: a checkpoint is made when one is asked for, when a database is dropped, and when an hour is over or
-// the write-ahead log comes to max_wal_size, which only a long measurement may reach.
+// Settings are the server's settings that differ from the defaults. Checkpoints are rare, so that
+// hardly any falls into one measurement and not into another: the server makes one if asked to,
+// when a database is dropped, after an hour, and when the write-ahead log reaches max_wal_size, as
+// it may in a long measurement.
 var Settings = map[string]string{
 	"shared_buffers":     "1GB",
 	"max_wal_size":       "16GB",
 	"checkpoint_timeout": "1h",
 }
 
-// How long it may take at most to close a pool, and to put a setting back.
+// The time limits for closing a pool and for resetting a setting.
 const (
 	closeTimeout = 10 * time.Second
 	resetTimeout = 10 * time.Second
 )
 
-// Lab is a running server and how thorough to be.
+// Lab is a running server, and whether the run is a quick one.
 type Lab struct {
 	Server *postgresenv.Server
 	Quick  bool // fewer events and rounds
@@ -49,7 +50,7 @@ func Open(ctx context.Context, quick bool) (*Lab, error) {
 	return l, nil
 }
 
-// checkDurable refuses a server on which a commit may be lost: it is faster for the wrong reason.
+// checkDurable refuses a server that may lose a commit, which would be fast for the wrong reason.
 func (l *Lab) checkDurable(ctx context.Context) error {
 	db, err := l.Database(ctx, 1)
 	if err != nil {
@@ -62,7 +63,8 @@ func (l *Lab) checkDurable(ctx context.Context) error {
 			return fmt.Errorf("bench: look at %s: %w", setting, err)
 		}
 		if value != "on" {
-			return fmt.Errorf("bench: %s is %s on %s: turn it on, or have the benchmark start a server of its own", setting, value, l.Server.Source)
+			return fmt.Errorf("bench: %s is %s on %s: turn it on, or have the benchmark start a "+
+				"server of its own", setting, value, l.Server.Source)
 		}
 	}
 	return nil
@@ -71,8 +73,9 @@ func (l *Lab) checkDurable(ctx context.Context) error {
 // Close ends the server and removes its files.
 func (l *Lab) Close() error { return l.Server.Stop() }
 
-// Set changes a setting of the server, which is none of those that are lists, until reset. Reset puts back what ALTER SYSTEM had set
-// before, on a server that is somebody's own too. That it cannot is only logged.
+// Set changes a setting of the server, which must not be a list, until reset is called. Reset
+// restores the value that ALTER SYSTEM had set before, since the server may be somebody's own. If
+// that fails, it is only logged.
 func (l *Lab) Set(ctx context.Context, name, value string) (reset func(), err error) {
 	db, err := l.Database(ctx, 1)
 	if err != nil {
@@ -100,16 +103,18 @@ func (l *Lab) Set(ctx context.Context, name, value string) (reset func(), err er
 
 // altered returns what ALTER SYSTEM has set, or nil.
 func (d *Database) altered(ctx context.Context, name string) (value *string, err error) {
-	const query = `SELECT max(setting) FROM pg_file_settings WHERE name = $1 AND sourcefile LIKE '%postgresql.auto.conf'`
+	const query = `SELECT max(setting) FROM pg_file_settings
+		WHERE name = $1 AND sourcefile LIKE '%postgresql.auto.conf'`
 	err = d.QueryRow(ctx, query, name).Scan(&value)
 	return value, err
 }
 
-// alter sets a setting for the whole server, or resets it for nil.
+// alter sets a setting for the whole server, or resets it if value is nil.
 func (d *Database) alter(ctx context.Context, name string, value *string) error {
 	change := "ALTER SYSTEM RESET " + pgx.Identifier{name}.Sanitize()
 	if value != nil {
-		change = "ALTER SYSTEM SET " + pgx.Identifier{name}.Sanitize() + " = '" + strings.ReplaceAll(*value, "'", "''") + "'"
+		change = "ALTER SYSTEM SET " + pgx.Identifier{name}.Sanitize() + " = '" +
+			strings.ReplaceAll(*value, "'", "''") + "'"
 	}
 	if _, err := d.Exec(ctx, change); err != nil {
 		return err
@@ -118,7 +123,7 @@ func (d *Database) alter(ctx context.Context, name string, value *string) error 
 	return err
 }
 
-// Pick returns quick in a quick run, and else full.
+// Pick returns quick in a quick run, and full otherwise.
 func Pick[T any](l *Lab, full, quick T) T {
 	if l.Quick {
 		return quick
@@ -126,7 +131,7 @@ func Pick[T any](l *Lab, full, quick T) T {
 	return full
 }
 
-// Database makes an empty database, and a pool of up to conns connections to it. Drop removes both.
+// Database creates an empty database, with a pool of up to conns connections. Drop removes both.
 func (l *Lab) Database(ctx context.Context, conns int) (*Database, error) {
 	db, err := l.Server.CreateDatabase(ctx)
 	if err != nil {
@@ -144,7 +149,7 @@ func (l *Lab) Database(ctx context.Context, conns int) (*Database, error) {
 	return &Database{Pool: pool, URL: db.URL, db: db, server: l.Server}, nil
 }
 
-// Database is a measurement's own.
+// Database is the database of one measurement.
 type Database struct {
 	*pgxpool.Pool
 	URL    string
@@ -152,7 +157,8 @@ type Database struct {
 	server *postgresenv.Server
 }
 
-// Drop closes the pool and removes the database. That it cannot is only logged: the server's end removes it in any case.
+// Drop closes the pool and removes the database. If that fails, it is only logged, since the
+// database is removed with the server in any case.
 func (d *Database) Drop() {
 	if !closed(d.Pool, closeTimeout) {
 		slog.Warn("bench: a pool was not closed", "connections in use", d.Stat().AcquiredConns())
@@ -164,7 +170,8 @@ func (d *Database) Drop() {
 	}
 }
 
-// closed closes a pool, and reports whether it is: it does not wait for ever for a connection that was not given back.
+// closed closes a pool, and reports whether it has. It does not wait longer than limit for
+// connections that were not released.
 func closed(pool *pgxpool.Pool, limit time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
@@ -179,7 +186,8 @@ func closed(pool *pgxpool.Pool, limit time.Duration) bool {
 	}
 }
 
-// Analyse has the server gather statistics, as it would sooner or later, so that it does not do it in the middle of a measurement.
+// Analyse makes the server gather statistics, so that it does not begin to do so during a
+// measurement.
 func (d *Database) Analyse(ctx context.Context) error {
 	if _, err := d.Exec(ctx, "ANALYZE"); err != nil {
 		return fmt.Errorf("bench: analyse: %w", err)
@@ -187,7 +195,8 @@ func (d *Database) Analyse(ctx context.Context) error {
 	return nil
 }
 
-// Checkpoint makes the server write a page whole to its log when it changes the next time.
+// Checkpoint makes a checkpoint, so that the next change to each page writes the whole page to the
+// log.
 func (d *Database) Checkpoint(ctx context.Context) error {
 	if _, err := d.Exec(ctx, "CHECKPOINT"); err != nil {
 		return fmt.Errorf("bench: checkpoint: %w", err)
@@ -195,8 +204,9 @@ func (d *Database) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// WAL returns how many bytes of write-ahead log the server has written since it was made.
+// WAL returns how many bytes of write-ahead log the server has written since it was created.
 func (d *Database) WAL(ctx context.Context) (bytes int64, err error) {
-	err = d.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
+	err = d.QueryRow(ctx,
+		"SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
 	return bytes, err
 }

@@ -1,4 +1,4 @@
-// Package measure does the arithmetic of a benchmark: what several rounds came to.
+// Package measure does the arithmetic of a benchmark of several rounds.
 package measure
 
 import (
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Series is what one quantity came to in each round.
+// Series has the value of one quantity in each round.
 type Series []float64
 
-// Median returns the middle value, or the mean of the two in the middle; NaN of none.
+// Median returns the middle value, or the mean of the two in the middle; NaN if there is none.
 func (s Series) Median() float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -20,7 +20,7 @@ func (s Series) Median() float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Min returns the least value; NaN of none.
+// Min returns the least value; NaN if there is none.
 func (s Series) Min() float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -28,7 +28,7 @@ func (s Series) Min() float64 {
 	return slices.Min(s)
 }
 
-// Max returns the greatest value; NaN of none.
+// Max returns the greatest value; NaN if there is none.
 func (s Series) Max() float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -36,7 +36,8 @@ func (s Series) Max() float64 {
 	return slices.Max(s)
 }
 
-// Over divides each round of s by the same round of base. Rounds that only one of them has are left out.
+// Over divides each round of s by the same round of base. It leaves out rounds that only one of
+// them has.
 func (s Series) Over(base Series) Series {
 	ratios := make(Series, min(len(s), len(base)))
 	for i := range ratios {
@@ -45,9 +46,9 @@ func (s Series) Over(base Series) Series {
 	return ratios
 }
 
-// Serial returns, round by round, the rate of doing one thing at the rate of s and then the other
-// at that of next, for each event: what the same processors allow at most if both need all of
-// them. Rounds that only one of them has are left out.
+// Serial returns, for each round, the rate of processing each event first at the rate of s and then
+// at that of next: what the processors allow at most if both steps need all of them. It leaves out
+// rounds that only one of them has.
 func (s Series) Serial(next Series) Series {
 	rates := make(Series, min(len(s), len(next)))
 	for i := range rates {
@@ -59,8 +60,8 @@ func (s Series) Serial(next Series) Series {
 // Rate returns events per second.
 func Rate(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 
-// Percentile returns the value that a share p of all (0 < p ≤ 1) do not exceed, by the nearest-rank method; 0 of none. It sorts
-// the slice.
+// Percentile returns the value that a share p (0 < p ≤ 1) of all values do not exceed, by the
+// nearest-rank method, or 0 if there are none. It sorts the slice.
 func Percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0

@@ -16,11 +16,14 @@ func TestSeries(t *testing.T) {
 		"odd":  {Series{9, 1, 4}, 4, 1, 9},
 		"even": {Series{8, 2, 4, 1}, 3, 1, 8},
 	} {
-		if m, lo, hi := test.series.Median(), test.series.Min(), test.series.Max(); m != test.median || lo != test.min || hi != test.max {
-			t.Errorf("%s: got median %v, min %v, max %v, want %v, %v, %v", name, m, lo, hi, test.median, test.min, test.max)
+		m, lo, hi := test.series.Median(), test.series.Min(), test.series.Max()
+		if m != test.median || lo != test.min || hi != test.max {
+			t.Errorf("%s: got median %v, min %v, max %v, want %v, %v, %v", name, m, lo, hi,
+				test.median, test.min, test.max)
 		}
 	}
-	if !math.IsNaN(Series{}.Median()) || !math.IsNaN(Series{}.Min()) || !math.IsNaN(Series{}.Max()) {
+	if !math.IsNaN(Series{}.Median()) || !math.IsNaN(Series{}.Min()) ||
+		!math.IsNaN(Series{}.Max()) {
 		t.Error("what has no values has a median, a minimum or a maximum")
 	}
 	series := Series{5, 1, 3}

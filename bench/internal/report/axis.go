@@ -16,7 +16,8 @@ func (a axis) at(v float64) float64 {
 	return a.from + (a.to-a.from)*math.Log(v/a.least)/math.Log(a.most/a.least)
 }
 
-// ticks are the values 1, 2 and 5 times a power of ten, from the last one up to least to the first one from most on.
+// ticks are the values 1, 2 and 5 times a power of ten, from the last one up to least to the first
+// one from most on.
 func ticks(least, most float64) (values []float64) {
 	for power := math.Floor(math.Log10(least)); ; power++ {
 		for _, digit := range []float64{1, 2, 5} {
@@ -32,7 +33,8 @@ func ticks(least, most float64) (values []float64) {
 	}
 }
 
-// spread moves positions, which are in ascending order, so that neighbours are gap apart and the last is not beyond most.
+// spread moves positions, which are in ascending order, so that neighbours are at least gap apart
+// and the last one is not beyond most.
 func spread(positions []float64, gap, most float64) {
 	for i := 1; i < len(positions); i++ {
 		positions[i] = max(positions[i], positions[i-1]+gap)

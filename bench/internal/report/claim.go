@@ -1,4 +1,4 @@
-// Package report writes down what the benchmarks measured.
+// Package report formats the results of the benchmarks.
 package report
 
 import (
@@ -8,16 +8,16 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
 )
 
-// Claim is a line of the table: what was measured, what is to be reached, and what was.
+// Claim is a line of the table: what was measured, the bound, and the result.
 type Claim struct {
 	What   string         // "drain 50,000 pending events: relay against River"
-	Values measure.Series // one of each round; most are ratios
-	Unit   string         // "×" of a ratio; "ms", "B", "MiB", "s", "%", "events" of others
+	Values measure.Series // one for each round; most are ratios
+	Unit   string         // "×" for a ratio; "ms", "B", "MiB", "s", "%", "events" for others
 	Bound  Bound
-	Detail string // the figures behind: "relay 61,000 events/s, River 4,900"
+	Detail string // the figures behind it: "relay 61,000 events/s, River 4,900"
 }
 
-// Bound is what a claim's median is to reach. The zero value is no bound: the figure is shown for its own sake.
+// Bound is the bound of a claim's median. The zero value is no bound: the figure is only reported.
 type Bound struct {
 	AtLeast, AtMost *float64
 }
@@ -28,13 +28,14 @@ func AtLeast(v float64) Bound { return Bound{AtLeast: &v} }
 // AtMost is an upper bound.
 func AtMost(v float64) Bound { return Bound{AtMost: &v} }
 
-// Reached reports whether there is a figure of every round, and the median keeps within the bound.
+// Reached reports whether every round has a figure and the median is within the bound.
 func (c Claim) Reached() bool {
 	m := c.Values.Median()
-	return c.check() == nil && (c.Bound.AtLeast == nil || m >= *c.Bound.AtLeast) && (c.Bound.AtMost == nil || m <= *c.Bound.AtMost)
+	return c.check() == nil && (c.Bound.AtLeast == nil || m >= *c.Bound.AtLeast) &&
+		(c.Bound.AtMost == nil || m <= *c.Bound.AtMost)
 }
 
-// measured says what the claim came to: "12.4 × (11.9–13.0)".
+// measured returns the result: "12.4 × (11.9–13.0)".
 func (c Claim) measured() string {
 	median := Number(c.Values.Median()) + " " + c.Unit
 	least, most := c.Values.Min(), c.Values.Max()
@@ -44,7 +45,7 @@ func (c Claim) measured() string {
 	return fmt.Sprintf("%s (%s–%s)", median, Number(least), Number(most))
 }
 
-// verdict says whether the bound was kept, if there is one.
+// verdict says whether the bound was reached, if there is one.
 func (c Claim) verdict() string {
 	switch {
 	case c.Bound == Bound{}:
@@ -55,7 +56,7 @@ func (c Claim) verdict() string {
 	return "✗ missed"
 }
 
-// in writes the bound for people, "≥ 10 ×".
+// in formats the bound for people: "≥ 10 ×".
 func (b Bound) in(unit string) string {
 	var limits []string
 	if b.AtLeast != nil {
@@ -73,13 +74,13 @@ type Line struct {
 	Points []Point
 }
 
-// Point is what was measured at one backlog.
+// Point is the throughput at one backlog.
 type Point struct {
 	Backlog int
 	Rate    measure.Series
 }
 
-// Result is what a scenario came to.
+// Result is what a scenario measured.
 type Result struct {
 	Claims []Claim
 	Lines  []Line // for the plot

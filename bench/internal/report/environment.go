@@ -14,21 +14,23 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/measure"
 )
 
-// Environment is what figures depend on, and what one needs to measure them again. It names no host, user or path.
+// Environment is what the figures depend on, and what is needed to measure them again. It contains
+// no name of a host, user or path.
 type Environment struct {
 	Machine, Versions, Settings []Fact
 }
 
-// Fact is something that is so: "memory" is "23.5 GiB".
+// Fact is a named property: "memory" is "23.5 GiB".
 type Fact struct{ Name, Value string }
 
-// durability are the settings that a commit costs most by. The lab asks for the safe values; what the server says is reported.
+// durability are the settings on which the cost of a commit depends most. The lab sets safe values;
+// the report has what the server says.
 var durability = []string{"fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"}
 
-// probes is how many commits are measured to say what one takes.
+// probes is how many commits are measured to find out how long one takes.
 const probes = 50
 
-// Describe finds out about the machine, the program and the lab's server.
+// Describe returns the properties of the machine, the program and the lab's server.
 func Describe(ctx context.Context, l *lab.Lab) (Environment, error) {
 	db, err := l.Database(ctx, 1)
 	if err != nil {
@@ -39,7 +41,10 @@ func Describe(ctx context.Context, l *lab.Lab) (Environment, error) {
 	if err != nil {
 		return Environment{}, fmt.Errorf("bench: describe the server: %w", err)
 	}
-	commit := Fact{"a commit takes", fmt.Sprintf("%s ms, the median of %d", Number(measure.Milliseconds(s.commit)), probes)}
+	commit := Fact{
+		"a commit takes",
+		fmt.Sprintf("%s ms, the median of %d", Number(measure.Milliseconds(s.commit)), probes),
+	}
 	build, _ := debug.ReadBuildInfo()
 	return Environment{
 		Machine:  append(machine(os.DirFS("/"), s.directory), commit),
@@ -48,7 +53,7 @@ func Describe(ctx context.Context, l *lab.Lab) (Environment, error) {
 	}, nil
 }
 
-// server is what a server says of itself.
+// server is what a server says about itself.
 type server struct {
 	version   string
 	settings  []Fact
@@ -57,14 +62,17 @@ type server struct {
 }
 
 func inspect(ctx context.Context, db *lab.Database) (s server, err error) {
-	// A server in a container has an address of its own, and directories that are not this machine's.
-	const whatAndWhere = `SELECT current_setting('server_version'), coalesce((SELECT setting FROM pg_settings
-		WHERE name = 'data_directory' AND coalesce(inet_server_addr() <<= '127.0.0.0/8', true)), '')`
+	// A server in a container has an address of its own, and directories that are not this
+	// machine's.
+	const whatAndWhere = `SELECT current_setting('server_version'), coalesce((
+		SELECT setting FROM pg_settings WHERE name = 'data_directory' AND
+		 coalesce(inet_server_addr() <<= '127.0.0.0/8', true)), '')`
 	if err := db.QueryRow(ctx, whatAndWhere).Scan(&s.version, &s.directory); err != nil {
 		return server{}, err
 	}
 	names := append(slices.Collect(maps.Keys(lab.Settings)), durability...)
-	rows, err := db.Query(ctx, "SELECT name, current_setting(name) FROM unnest($1::text[]) AS name ORDER BY name", names)
+	rows, err := db.Query(ctx,
+		"SELECT name, current_setting(name) FROM unnest($1::text[]) AS name ORDER BY name", names)
 	if err != nil {
 		return server{}, err
 	}
@@ -75,8 +83,8 @@ func inspect(ctx context.Context, db *lab.Database) (s server, err error) {
 	return s, err
 }
 
-// commitTime is the median time of a transaction that does nothing but to have something to commit: what it costs here that a commit
-// is durable, which disks differ in most.
+// commitTime returns the median time of a transaction that has next to nothing to commit. That is
+// what durability costs on this machine, in which disks differ most.
 func commitTime(ctx context.Context, db *lab.Database) (time.Duration, error) {
 	times := make([]time.Duration, probes)
 	for i := range times {

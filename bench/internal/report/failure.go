@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// failureLength is how many characters of an error a table has room for.
+// failureLength is how many characters of an error a table shows.
 const failureLength = 200
 
-// folders are those of an absolute path, behind what a path may stand behind.
+// folders matches the directories of an absolute path, and what may precede a path.
 var folders = regexp.MustCompile(`(^|[\s"'=(])/(?:[^\s/]+/)+`)
 
-// failure is an error as far as others can do anything with it: the beginning of its first line, without the folders of this machine.
+// failure returns the part of an error that is useful to readers: the beginning of its first line,
+// without the directories of this machine.
 func failure(err error) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
 	text := []rune(folders.ReplaceAllString(line, "$1"))

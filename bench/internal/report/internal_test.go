@@ -13,12 +13,16 @@ import (
 func TestMachineIsWhatLinuxSays(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
-		"proc/cpuinfo":              {Data: []byte("processor\t: 0\nmodel name\t: Analytical: Engine\n\nprocessor\t: 1\nmodel name\t: Other\n")},
-		"proc/meminfo":              {Data: []byte("MemFree:  1 kB\nMemTotal:       24684096 kB\n")},
+		"proc/cpuinfo": {Data: []byte("processor\t: 0\nmodel name\t: Analytical: " +
+			"Engine\n\nprocessor\t: 1\nmodel name\t: Other\n")},
+		"proc/meminfo": {Data: []byte("MemFree:  1 kB\n" +
+			"MemTotal:       24684096 kB\n")},
 		"proc/sys/kernel/osrelease": {Data: []byte("7.1.0-9-someones-cloud\n")},
-		"etc/os-release":            {Data: []byte("NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 15\"\n")},
+		"etc/os-release": {Data: []byte("NAME=\"Debian\"\nPRETTY_NAME=\"Debian " +
+			"GNU/Linux 15\"\n")},
 		"proc/self/mountinfo": {Data: []byte("1 0 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n" +
-			"2 1 0:5 / /var/lib rw - overlay overlay rw\n3 1 0:6 / /var/lib rw master:1 - xfs /dev/sdb rw\n4 1 0:7 / /var/lib/postgres rw - tmpfs tmpfs rw\n")},
+			"2 1 0:5 / /var/lib rw - overlay overlay rw\n3 1 0:6 / /var/lib rw master:1 - xfs " +
+			"/dev/sdb rw\n4 1 0:7 / /var/lib/postgres rw - tmpfs tmpfs rw\n")},
 	}
 	want := []Fact{
 		{"processor", "Analytical: Engine"}, {"cores", cores()}, {"memory", "23.5 GiB"},
@@ -27,7 +31,9 @@ func TestMachineIsWhatLinuxSays(t *testing.T) {
 	if got := machine(files, "/var/lib/postgresql/data"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	for directory, want := range map[string]string{"/var/lib/postgres": "tmpfs", "/var/library": "ext4", "/": "ext4", "": ""} {
+	for directory, want := range map[string]string{
+		"/var/lib/postgres": "tmpfs", "/var/library": "ext4", "/": "ext4", "": "",
+	} {
 		if got := fileSystem(files, directory); got != want {
 			t.Errorf("file system of %q: got %q, want %q", directory, got, want)
 		}
@@ -38,12 +44,17 @@ func TestFailureIsShortAndNamesNoFolder(t *testing.T) {
 	t.Parallel()
 	long := "bench: " + strings.Repeat("é", 300)
 	for text, want := range map[string]string{
-		"bench: River: drain: 3 of 99":                                "bench: River: drain: 3 of 99",
-		"bench: the first line\nthe second":                           "bench: the first line",
-		"bench: open /tmp/bench12/record: no such file":               "bench: open record: no such file",
-		`bench: read "/home/who/a.yaml" (/etc/x/y), TMPDIR=/var/tmp/`: `bench: read "a.yaml" (y), TMPDIR=`,
-		"/usr/local/go/bin/go build -o /tmp/b/out ./...: exit 1":      "go build -o out ./...: exit 1",
-		"github.com/jackc/pgx: 10 events/s of https://example.org/a/": "github.com/jackc/pgx: 10 events/s of https://example.org/a/",
+		"bench: River: drain: 3 of 99": "bench: River: drain: 3 " +
+			"of 99",
+		"bench: the first line\nthe second": "bench: the first line",
+		"bench: open /tmp/bench12/record: no such file": "bench: open record: no " +
+			"such file",
+		`bench: read "/home/who/a.yaml" (/etc/x/y), TMPDIR=/var/tmp/`: `bench: read "a.yaml" ` +
+			`(y), TMPDIR=`,
+		"/usr/local/go/bin/go build -o /tmp/b/out ./...: exit 1": "go build -o out ./...: " +
+			"exit 1",
+		"github.com/jackc/pgx: 10 events/s of https://example.org/a/": "github.com/jackc/pgx: 10 " +
+			"events/s of https://example.org/a/",
 		long: string([]rune(long)[:199]) + "…",
 	} {
 		if got := failure(errors.New(text)); got != want {
@@ -69,9 +80,15 @@ func TestVersionsAreThoseOfWhatIsCompared(t *testing.T) {
 			{Path: "github.com/jackc/pgx/v5", Version: "v5.99.0"},
 			{Path: "github.com/nats-io/nats.go", Version: "v1.99.0"},
 			{Path: "github.com/nats-io/nkeys", Version: "v0.99.0"},
-			{Path: "github.com/riverqueue/river", Version: "v0.99.0", Replace: &debug.Module{Path: "../river"}},
+			{
+				Path:    "github.com/riverqueue/river",
+				Version: "v0.99.0",
+				Replace: &debug.Module{Path: "../river"},
+			},
 		},
-		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "c0ffee"}, {Key: "vcs.modified", Value: "true"}},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "c0ffee"}, {Key: "vcs.modified", Value: "true"},
+		},
 	}
 	got := versions(build, "21.3")
 	want := []Fact{

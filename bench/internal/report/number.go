@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// significant is to how many digits a figure is worth reading.
+// significant is how many digits of a figure mean something.
 const significant = 3
 
-// Number writes a figure for people, with a comma at every thousand: a whole number as it is, "50,000", and any other to three
-// significant digits, "61,200", "12.4", "0.0560".
+// Number formats a figure for people, with a comma at every thousand: a whole number as it is, such
+// as "50,000", and any other with three significant digits, such as "61,200", "12.4" or "0.0560".
 func Number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v, 'g', -1, 64)
@@ -18,7 +18,7 @@ func Number(v float64) string {
 	if v == math.Trunc(v) {
 		return exact(v)
 	}
-	// The exponent is taken after rounding: 9.999 is 10.0, and not 10.00.
+	// The exponent is that of the rounded number: 9.999 becomes 10.0, and not 10.00.
 	scientific := strconv.FormatFloat(v, 'e', significant-1, 64)
 	_, exponent, _ := strings.Cut(scientific, "e")
 	power, _ := strconv.Atoi(exponent)
@@ -26,10 +26,10 @@ func Number(v float64) string {
 	return grouped(strconv.FormatFloat(rounded, 'f', max(0, significant-1-power), 64))
 }
 
-// exact writes a number with all of its digits, and a comma at every thousand.
+// exact formats a number with all of its digits, and a comma at every thousand.
 func exact(v float64) string { return grouped(strconv.FormatFloat(v, 'f', -1, 64)) }
 
-// grouped puts a comma at every thousand of a decimal number.
+// grouped inserts a comma at every thousand of a decimal number.
 func grouped(number string) string {
 	whole, fraction := number, ""
 	if point := strings.IndexByte(number, '.'); point >= 0 {

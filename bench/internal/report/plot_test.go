@@ -16,7 +16,7 @@ func TestPlotIsAsTheGoldenFileHasIt(t *testing.T) {
 	golden(t, "throughput.svg", report.Plot(lines()))
 }
 
-// texts parses an image and returns what stands in it to be read.
+// texts parses an image and returns its visible texts.
 func texts(t *testing.T, svg string) (all []string) {
 	t.Helper()
 	decoder := xml.NewDecoder(strings.NewReader(svg))
@@ -46,7 +46,9 @@ func TestPlotShowsEveryNameAsItIs(t *testing.T) {
 
 func TestPlotOfOnePointIsNothingButNumbers(t *testing.T) {
 	t.Parallel()
-	svg := report.Plot([]report.Line{{Name: "one", Points: []report.Point{{Backlog: 1000, Rate: measure.Series{1000}}}}})
+	svg := report.Plot([]report.Line{{
+		Name: "one", Points: []report.Point{{Backlog: 1000, Rate: measure.Series{1000}}},
+	}})
 	texts(t, svg)
 	for _, bad := range []string{"NaN", "Inf", "%!"} {
 		if strings.Contains(svg, bad) {
@@ -58,7 +60,10 @@ func TestPlotOfOnePointIsNothingButNumbers(t *testing.T) {
 func TestPlotDoesNotReorderWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	rate := measure.Series{3, 1, 2}
-	line := report.Line{Name: "backwards", Points: []report.Point{{Backlog: 20, Rate: rate}, {Backlog: 10, Rate: rate}}}
+	line := report.Line{
+		Name:   "backwards",
+		Points: []report.Point{{Backlog: 20, Rate: rate}, {Backlog: 10, Rate: rate}},
+	}
 	report.Plot([]report.Line{line})
 	if line.Points[0].Backlog != 20 || rate[0] != 3 {
 		t.Errorf("got %v, want the points and rates where they were", line)

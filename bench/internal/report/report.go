@@ -18,15 +18,15 @@ type Report struct {
 	Outcomes    []Outcome // in the order of the table
 }
 
-// Outcome is what a scenario came to: its result, and the error that it ended with. It may have both.
+// Outcome is a scenario's result, and the error that it ended with. It may have both.
 type Outcome struct {
 	Scenario string
 	Result
 	Err error
 }
 
-// Add appends what a scenario came to, and returns its error. A result that has nothing in it is one, and so is a figure that is not a
-// number.
+// Add appends the outcome of a scenario, and returns its error. An empty result is an error, and so
+// is a figure that is not a number.
 func (r *Report) Add(scenario string, result Result, err error) error {
 	if err == nil {
 		err = result.check()
@@ -65,16 +65,17 @@ func (l Line) check() error {
 	}
 	for _, p := range l.Points {
 		if p.Backlog <= 0 || !(p.Rate.Min() > 0) || math.IsInf(p.Rate.Max(), 0) {
-			return fmt.Errorf("bench: %s at %d events: not all of the rounds have a rate: %v", l.Name, p.Backlog, p.Rate)
+			return fmt.Errorf("bench: %s at %d events: not all of the rounds have a rate: %v",
+				l.Name, p.Backlog, p.Rate)
 		}
 	}
 	return nil
 }
 
-// Tally counts what the table marks: bounds that were reached or missed, and scenarios that failed.
+// Tally counts the table's marks: bounds that were reached or missed, and scenarios that failed.
 type Tally struct{ Reached, Missed, Failed int }
 
-// Tally counts over all outcomes.
+// Tally counts all outcomes.
 func (r *Report) Tally() (t Tally) {
 	for _, o := range r.Outcomes {
 		if o.Err != nil {
@@ -93,7 +94,7 @@ func (r *Report) Tally() (t Tally) {
 	return t
 }
 
-// String is a sentence for each count that says something.
+// String has a sentence for each count that is not zero.
 func (t Tally) String() string {
 	s := fmt.Sprintf("Bounds reached: %d of %d.", t.Reached, t.Reached+t.Missed)
 	if t.Failed > 0 {
@@ -102,12 +103,16 @@ func (t Tally) String() string {
 	return s
 }
 
-// Table has a line for each claim, and one for each scenario that failed: Markdown that reads well in a terminal.
+// Table has a line for each claim, and one for each scenario that failed. It is Markdown that is
+// readable in a terminal.
 func (r *Report) Table() string {
 	t := table{{"what", "to reach", "median (min–max)", "rounds", "reached", "the figures behind"}}
 	for _, o := range r.Outcomes {
 		for _, c := range o.Claims {
-			t = append(t, []string{c.What, c.Bound.in(c.Unit), c.measured(), strconv.Itoa(len(c.Values)), c.verdict(), c.Detail})
+			t = append(t, []string{
+				c.What, c.Bound.in(c.Unit), c.measured(), strconv.Itoa(len(c.Values)), c.verdict(),
+				c.Detail,
+			})
 		}
 		if o.Err != nil {
 			t = append(t, []string{o.Scenario, "", "", "", "✗ failed", failure(o.Err)})
@@ -116,7 +121,7 @@ func (r *Report) Table() string {
 	return t.String()
 }
 
-// Lines are those of all outcomes that can be drawn.
+// Lines returns the lines of all outcomes that can be drawn.
 func (r *Report) Lines() (lines []Line) {
 	for _, o := range r.Outcomes {
 		for _, line := range o.Lines {
@@ -128,16 +133,18 @@ func (r *Report) Lines() (lines []Line) {
 	return lines
 }
 
-// method says how things are measured, and what is not the same for all.
+// method describes how things are measured, and how the contestants differ.
 //
 //go:embed method.md
 var method string
 
-// Markdown is the report as a page. It shows the image plot, unless that is "".
+// Markdown returns the report as a page, with the image plot, unless that is "".
 func (r *Report) Markdown(plot string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What the benchmarks measured\n\nOn %s, in %v.\n\n", r.Began.UTC().Format("2 January 2006"), r.Took.Round(time.Second))
-	b.WriteString("Figures are medians over the rounds. Absolute ones belong to the machine below; the ratios are what counts.\n\n")
+	fmt.Fprintf(&b, "# What the benchmarks measured\n\nOn %s, in %v.\n\n",
+		r.Began.UTC().Format("2 January 2006"), r.Took.Round(time.Second))
+	b.WriteString("Figures are medians over the rounds. Absolute ones belong to the machine " +
+		"below; the ratios are what counts.\n\n")
 	fmt.Fprintf(&b, "%s\n%s\n\n", r.Table(), r.Tally())
 	if plot != "" {
 		fmt.Fprintf(&b, "![Events per second over the number of pending events](%s)\n\n", plot)
@@ -145,7 +152,8 @@ func (r *Report) Markdown(plot string) string {
 	fmt.Fprintf(&b, "## How it was measured\n\n%s\n", method)
 	fmt.Fprintf(&b, "## The machine\n\n%s\n", facts(r.Environment.Machine))
 	fmt.Fprintf(&b, "## Versions\n\n%s\n", facts(r.Environment.Versions))
-	fmt.Fprintf(&b, "## The server's settings\n\nAs it reports them.\n\n%s", facts(r.Environment.Settings))
+	fmt.Fprintf(&b, "## The server's settings\n\nAs it reports them.\n\n%s",
+		facts(r.Environment.Settings))
 	return b.String()
 }
 

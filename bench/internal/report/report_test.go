@@ -29,7 +29,9 @@ func TestMarkdownWithoutAPlotShowsNoImage(t *testing.T) {
 
 func TestTallyCountsBoundsAndFailures(t *testing.T) {
 	t.Parallel()
-	if got, want := sample().Tally(), (report.Tally{Reached: 2, Missed: 1, Failed: 1}); got != want {
+	if got, want := sample().Tally(), (report.Tally{
+		Reached: 2, Missed: 1, Failed: 1,
+	}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -37,7 +39,9 @@ func TestTallyCountsBoundsAndFailures(t *testing.T) {
 func TestWhatIsNotMeasuredIsAFailure(t *testing.T) {
 	t.Parallel()
 	claim := func(values ...float64) report.Result {
-		return report.Result{Claims: []report.Claim{{What: "speed", Values: values, Unit: "×", Bound: report.AtLeast(1)}}}
+		return report.Result{Claims: []report.Claim{{
+			What: "speed", Values: values, Unit: "×", Bound: report.AtLeast(1),
+		}}}
 	}
 	line := func(points ...report.Point) report.Result {
 		return report.Result{Lines: []report.Line{{Name: "River", Points: points}}}
@@ -87,7 +91,8 @@ func TestNumbersAreForPeople(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{
 		0: "0", 1: "1", 50_000: "50,000", 1_000_001: "1,000,001", -1234: "-1,234", 123: "123",
-		12.42: "12.4", 9.999: "10.0", 99.96: "100", 0.05604: "0.0560", 0.9996: "1.00", -0.5: "-0.500",
+		12.42: "12.4", 9.999: "10.0", 99.96: "100", 0.05604: "0.0560", 0.9996: "1.00",
+		-0.5:  "-0.500",
 		999.6: "1,000", 61_234.5: "61,200", 1191.4: "1,190", 123_456_789.1: "123,000,000",
 		math.Inf(1): "+Inf",
 	} {

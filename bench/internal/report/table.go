@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// table is rows of cells, the heading first. All rows are as long as the heading.
+// table is rows of cells, with the heading first. All rows are as long as the heading.
 type table [][]string
 
-// String writes the table as Markdown that reads well as plain text, too: columns are as wide as their widest cell. The last one
-// is ragged, for its cells may be long.
+// String returns the table as Markdown that is readable as plain text, too: each column but the
+// last is as wide as its widest cell.
 func (t table) String() string {
 	t = t.escaped()
 	widths := t.widths()
@@ -46,7 +46,8 @@ func (t table) widths() []int {
 
 func writeRow(b *strings.Builder, row []string, widths []int) {
 	for i, cell := range row {
-		b.WriteString("| " + cell + strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell))) + " ")
+		b.WriteString("| " + cell +
+			strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell))) + " ")
 	}
 	b.WriteString("|\n")
 }
@@ -60,5 +61,5 @@ func writeRule(b *strings.Builder, widths []int) {
 
 var markdown = strings.NewReplacer(`\`, `\\`, `|`, `\|`, `<`, `\<`, `*`, `\*`, "`", "\\`")
 
-// inline is a text that stays within a cell, and that Markdown shows as it is.
+// inline returns a text in one line, escaped so that Markdown shows it as it is.
 func inline(text string) string { return markdown.Replace(strings.Join(strings.Fields(text), " ")) }

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// compared are the beginnings of the modules whose versions make a difference: the driver, the
-// broker and its client, and what the relay is compared with.
+// compared are prefixes of the modules whose versions matter: the driver, the broker and its
+// client, and the relay's peers.
 var compared = []string{
 	"github.com/jackc/pgx/", "github.com/nats-io/nats", "github.com/riverqueue/",
 	"github.com/ThreeDotsLabs/",
 }
 
-// versions says of what a program was built, which may be nil, and what its server is.
+// versions returns what a program was built from, if that is known, and its server's version.
 func versions(build *debug.BuildInfo, postgres string) []Fact {
 	facts := []Fact{{"Go", runtime.Version()}, {"PostgreSQL", postgres}}
 	if build == nil {
@@ -25,7 +25,9 @@ func versions(build *debug.BuildInfo, postgres string) []Fact {
 		facts = slices.Insert(facts, 0, Fact{"outboxgen", commit})
 	}
 	for _, module := range build.Deps {
-		if slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(module.Path, prefix) }) {
+		if slices.ContainsFunc(compared, func(prefix string) bool {
+			return strings.HasPrefix(module.Path, prefix)
+		}) {
 			facts = append(facts, Fact{module.Path, moduleVersion(module)})
 		}
 	}
@@ -39,7 +41,7 @@ func moduleVersion(module *debug.Module) string {
 	return module.Version
 }
 
-// revision is the commit that the program was built from, or "" where the build did not know.
+// revision returns the commit that the program was built from, or "" if the build does not know.
 func revision(build *debug.BuildInfo) string {
 	settings := make(map[string]string, len(build.Settings))
 	for _, s := range build.Settings {

@@ -11,8 +11,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Bare is the limit of enqueueing: the same rows in the same table as those of the relay's generated code, written with pgx and
-// nothing between.
+// Bare shows the least that enqueueing can cost: it inserts the same rows as the generated code,
+// with pgx alone.
 type Bare struct{}
 
 // Name implements Enqueuer.
@@ -31,14 +31,15 @@ func (Bare) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
 
 // Copy adds orders to tx by the COPY protocol.
 func (Bare) Copy(ctx context.Context, tx pgx.Tx, orders []Order) error {
-	return copyInto(ctx, tx, "outbox", append([]string{"shard"}, eventColumns...), orders, outboxRow)
+	return copyInto(ctx, tx, "outbox", append([]string{"shard"}, eventColumns...), orders,
+		outboxRow)
 }
 
 func outboxRow(o Order) []any {
 	return append([]any{shardOf(o.EventKey())}, eventRow(o)...)
 }
 
-// shardOf spreads keys as the relay's enqueue does.
+// shardOf maps keys to shards as the generated code does.
 func shardOf(key string) int32 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
@@ -50,11 +51,22 @@ var eventColumns = []string{"id", "type", "version", "topic", "key", "payload", 
 
 func eventRow(o Order) []any {
 	id, t := uuid.Must(uuid.NewV7()), o.EventType()
-	return []any{[16]byte(id), t.Name, int32(t.Version), t.Topic, o.EventKey(), JSON(o), outbox.ContentType}
+	return []any{
+		[16]byte(id), t.Name, int32(t.Version), t.Topic, o.EventKey(), JSON(o), outbox.ContentType,
+	}
 }
 
-func copyInto(ctx context.Context, tx pgx.Tx, table string, columns []string, orders []Order, row func(Order) []any) error {
-	source := pgx.CopyFromSlice(len(orders), func(i int) ([]any, error) { return row(orders[i]), nil })
+func copyInto(
+	ctx context.Context,
+	tx pgx.Tx,
+	table string,
+	columns []string,
+	orders []Order,
+	row func(Order) []any,
+) error {
+	source := pgx.CopyFromSlice(len(orders), func(i int) ([]any, error) {
+		return row(orders[i]), nil
+	})
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{table}, columns, source)
 	return err
 }

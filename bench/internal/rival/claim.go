@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Claim is an outbox as one writes it by hand: a worker claims a batch of rows in their order, so that other workers skip them,
-// publishes them with no transaction open, and marks them as sent. Several workers keep no order between their batches.
+// Claim is an outbox as teams write it by hand: a worker claims a batch of rows in order, so that
+// other workers skip them, publishes them without an open transaction, and marks them as sent.
+// Several workers keep no order among their batches.
 type Claim struct {
 	Workers int  // at least 1
 	Batch   int  // rows that a worker claims at once; at least 1
@@ -44,7 +45,8 @@ const (
 		CREATE INDEX claimed_pending ON claimed (seq) WHERE state = 'pending'`
 	claimBatch = `
 		UPDATE claimed SET state = 'claimed', claimed_at = now(), attempts = attempts + 1
-		WHERE seq IN (SELECT seq FROM claimed WHERE state = 'pending' ORDER BY seq LIMIT %d FOR UPDATE SKIP LOCKED)
+		WHERE seq IN (SELECT seq FROM claimed WHERE state = 'pending'
+			ORDER BY seq LIMIT %d FOR UPDATE SKIP LOCKED)
 		RETURNING seq, id, type, version, topic, key, payload, content_type, created_at`
 	markSent   = `UPDATE claimed SET state = 'sent', sent_at = now() WHERE seq = ANY ($1)`
 	deleteSent = `DELETE FROM claimed WHERE seq = ANY ($1)`
@@ -59,7 +61,8 @@ func (c Claim) Name() string {
 	if c.Delete {
 		sent = "deleted"
 	}
-	return fmt.Sprintf("rows claimed by SKIP LOCKED, %d %s, batch %d, %s", c.Workers, workers, c.Batch, sent)
+	return fmt.Sprintf("rows claimed by SKIP LOCKED, %d %s, batch %d, %s", c.Workers, workers,
+		c.Batch, sent)
 }
 
 // Prepare implements Contestant.
@@ -81,7 +84,7 @@ func (Claim) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 func (c Claim) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	var (
 		publisher Counter
-		recorded  atomic.Int64 // the time until the last batch was, without the look for another
+		recorded  atomic.Int64 // the time until the last batch was recorded
 	)
 	began := time.Now()
 	workers, working := errgroup.WithContext(ctx)
@@ -101,7 +104,9 @@ func (c Claim) Drain(ctx context.Context, db *lab.Database, n int) (time.Duratio
 		noneLeft(ctx, db, "SELECT count(*) FROM claimed WHERE state <> 'sent'"))
 }
 
-func (c Claim) publishBatch(ctx context.Context, db *lab.Database, publisher outbox.Publisher) (found bool, err error) {
+func (c Claim) publishBatch(
+	ctx context.Context, db *lab.Database, publisher outbox.Publisher,
+) (found bool, err error) {
 	batch, err := c.claim(ctx, db)
 	if err != nil || len(batch) == 0 {
 		return false, err
@@ -121,15 +126,16 @@ func (c Claim) publishBatch(ctx context.Context, db *lab.Database, publisher out
 	return true, err
 }
 
-// claim returns the rows that a worker is to publish, in their order; none where other workers have all that are left.
+// claim returns the rows that a worker is to publish, in order. It returns none if other workers
+// have claimed all that are left.
 func (c Claim) claim(ctx context.Context, db *lab.Database) ([]storage.Item, error) {
-	// Within the text, the planner sees the limit.
+	// The planner sees the limit because it is in the text of the statement.
 	rows, err := db.Query(ctx, fmt.Sprintf(claimBatch, c.Batch))
 	if err != nil {
 		return nil, err
 	}
 	batch, err := pgx.CollectRows(rows, scanEvent)
-	// RETURNING promises no order.
+	// RETURNING does not promise an order.
 	slices.SortFunc(batch, func(a, b storage.Item) int { return cmp.Compare(a.Seq, b.Seq) })
 	return batch, err
 }

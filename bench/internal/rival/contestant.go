@@ -1,4 +1,4 @@
-// Package rival has the relay and what one would take instead of it, each behind the same few methods.
+// Package rival has the relay and its alternatives, behind a few methods that all of them have.
 package rival
 
 import (
@@ -17,16 +17,16 @@ import (
 
 // Contestant is an outbox: it keeps events in a database, and publishes them.
 type Contestant interface {
-	// Name says what it is in a table: "River", "Watermill, queue schema, batch 1000".
+	// Name is the contestant's name in a table, such as "Watermill, queue schema, batch 1000".
 	Name() string
-	// Prepare makes its tables in an empty database.
+	// Prepare creates its tables in an empty database.
 	Prepare(ctx context.Context, db *lab.Database) error
 	// Fill commits the events of a workload.
 	Fill(ctx context.Context, db *lab.Database, orders []Order) error
-	// Drain publishes n events, which are all that is pending, to a publisher that does nothing but count, and stops. It returns
-	// the time from its beginning until all of them were recorded as published; what it takes to stop after that is not held
-	// against a contestant. Another number of publishes is an error, and so is an event that is left over. It may wait for an event
-	// that is missing until ctx ends.
+	// Drain publishes n events, which must be all that is pending, to a publisher that only counts,
+	// and stops. It returns the time from its start until all of them were recorded as published;
+	// the time to stop is not included. It returns an error if another number was published, or if
+	// an event is left. It may wait for a missing event until ctx ends.
 	Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error)
 }
 
@@ -41,16 +41,16 @@ type Enqueuer interface {
 // Follower publishes events as they are committed.
 type Follower interface {
 	Enqueuer
-	// Follow publishes until ctx ends. It calls ready once, when it has begun, and published with the OrderID of each event that it
-	// publishes.
+	// Follow publishes until ctx ends. It calls ready once, when it has begun, and published with
+	// the OrderID of each event that it publishes.
 	Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error
 }
 
-// stopLimit is how long a contestant may take to stop.
+// stopLimit is the time that a contestant has to stop.
 const stopLimit = time.Minute
 
-// firstWarning keeps the first record of a log that is a warning or worse, and drops the rest: a contestant that overcomes trouble
-// is slower for it, which its rate would not tell.
+// firstWarning keeps the first log record of level warning or above, and drops the rest. A
+// contestant that recovers from trouble is slower for it, which its rate alone would not show.
 type firstWarning struct {
 	mu     sync.Mutex
 	record string
@@ -70,7 +70,7 @@ func (w *firstWarning) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// err returns the record as an error, or nil if there was none.
+// err returns that record as an error, or nil if there was none.
 func (w *firstWarning) err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ func (w *firstWarning) err() error {
 	return errors.New("bench: the contestant warned: " + w.record)
 }
 
-// noneLeft is an error unless a query counts no event that is still pending.
+// noneLeft returns an error if the query counts pending events.
 func noneLeft(ctx context.Context, db *lab.Database, query string) error {
 	var left int
 	if err := db.QueryRow(ctx, query).Scan(&left); err != nil {

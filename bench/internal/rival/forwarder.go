@@ -17,8 +17,8 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/lab"
 )
 
-// Forwarder is Watermill's outbox: messages are put into an envelope, kept in the queue schema of its SQL Pub/Sub, and forwarded
-// to the publisher of another one.
+// Forwarder is Watermill's outbox: messages are wrapped in an envelope, stored in the queue schema
+// of its SQL Pub/Sub, and forwarded to the publisher of another Pub/Sub.
 type Forwarder struct {
 	Batch int // messages that it reads at once
 }
@@ -36,7 +36,9 @@ func (f Forwarder) Prepare(ctx context.Context, db *lab.Database) error {
 // Fill implements Contestant.
 func (f Forwarder) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 	return InBatches(orders, func(batch []Order) error {
-		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return f.enqueueAll(ctx, tx, batch...) })
+		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			return f.enqueueAll(ctx, tx, batch...)
+		})
 	})
 }
 
@@ -50,11 +52,14 @@ func (f Forwarder) enqueueAll(ctx context.Context, tx pgx.Tx, orders ...Order) e
 	if err != nil {
 		return err
 	}
-	enveloping := forwarder.NewPublisher(publisher, forwarder.PublisherConfig{ForwarderTopic: topic})
+	enveloping := forwarder.NewPublisher(publisher,
+		forwarder.PublisherConfig{ForwarderTopic: topic})
 	return enveloping.Publish(orders[0].EventType().Topic, newMessages(ctx, orders)...)
 }
 
-func (f Forwarder) open(db *lab.Database, backoff sql.BackoffManager, publisher message.Publisher) (*forwarder.Forwarder, error) {
+func (f Forwarder) open(
+	db *lab.Database, backoff sql.BackoffManager, publisher message.Publisher,
+) (*forwarder.Forwarder, error) {
 	subscriber, err := f.queue().subscriber(db, backoff)
 	if err != nil {
 		return nil, err
@@ -64,13 +69,15 @@ func (f Forwarder) open(db *lab.Database, backoff sql.BackoffManager, publisher 
 	})
 }
 
-// Drain implements Contestant. The last event is published when the subscriber has committed its acknowledgement.
+// Drain implements Contestant. An event counts as published when the subscriber has committed its
+// acknowledgement.
 func (f Forwarder) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	return f.drain(ctx, db, n, func(*message.Message) error { return nil })
 }
 
-// drainTo implements Streamer by Watermill's own publisher for JetStream, the one that is advised
-// for production. It has the stream drop duplicates, as all do, and a connection of its own.
+// drainTo implements Streamer with Watermill's own publisher for JetStream, as its documentation
+// advises for production. Like all contestants, it has the stream drop duplicates and uses a
+// connection of its own.
 func (f Forwarder) drainTo(
 	ctx context.Context, db *lab.Database, n int, s *stream,
 ) (took time.Duration, err error) {
@@ -113,14 +120,17 @@ func (f Forwarder) drain(
 }
 
 // Follow implements Follower.
-func (f Forwarder) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
-	running, err := f.open(db, sql.NewDefaultBackoffManager(pollInterval, 0), sink(func(m *message.Message) error {
-		id, err := uuid.Parse(m.Metadata.Get(metadataKey))
-		if err == nil {
-			published(id)
-		}
-		return err
-	}))
+func (f Forwarder) Follow(
+	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
+) error {
+	running, err := f.open(db, sql.NewDefaultBackoffManager(pollInterval, 0),
+		sink(func(m *message.Message) error {
+			id, err := uuid.Parse(m.Metadata.Get(metadataKey))
+			if err == nil {
+				published(id)
+			}
+			return err
+		}))
 	if err != nil {
 		return err
 	}
@@ -138,7 +148,7 @@ func (f Forwarder) Follow(ctx context.Context, db *lab.Database, ready func(), p
 	return running.Run(ctx)
 }
 
-// sink is the other Pub/Sub: it does nothing but call a function with each message.
+// sink is the other Pub/Sub: it only calls a function with each message.
 type sink func(*message.Message) error
 
 // Publish implements message.Publisher.

@@ -15,7 +15,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// asyncWindow is how many asynchronous publishes of the client alone are unacknowledged at most.
+// asyncWindow is how many asynchronous publishes may be unacknowledged when the client alone
+// publishes.
 const asyncWindow = 4096
 
 // Streamer is a contestant that can publish to a stream.
@@ -84,7 +85,8 @@ func createStream(ctx context.Context, conn *nats.Conn) (*stream, error) {
 		return nil, err
 	}
 	created, err := js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: "ORDERS", Subjects: []string{Order{}.EventType().Topic}, Storage: jetstream.FileStorage,
+		Name: "ORDERS", Subjects: []string{Order{}.EventType().Topic},
+		Storage: jetstream.FileStorage,
 	})
 	return &stream{created, js}, err
 }

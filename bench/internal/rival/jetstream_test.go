@@ -51,15 +51,15 @@ func TestForwarderSendsThePayloadsOfTheRelay(t *testing.T) {
 // publishTo publishes events to a stream.
 type publishTo = func(*rival.Stream) (time.Duration, error)
 
-// drainTo returns what drains a backlog of n events to a stream.
+// drainTo returns a function that drains a backlog of n events to a stream.
 func drainTo(t *testing.T, c rival.Streamer, n int) publishTo {
 	return func(s *rival.Stream) (time.Duration, error) {
 		return rival.DrainTo(t.Context(), c, backlog(t, c, n), n, s)
 	}
 }
 
-// streamed returns the messages that publish sends, in the order of their payloads, without what
-// differs from one enqueue to the next.
+// streamed returns the messages that publish sends, in the order of their payloads, without the
+// parts that differ from one enqueue to the next.
 func streamed(t *testing.T, n int, publish publishTo) (all []*jetstream.RawStreamMsg) {
 	t.Helper()
 	_, err := rival.OnStream(t.Context(), n, func(s *rival.Stream) (time.Duration, error) {
@@ -81,7 +81,7 @@ func streamed(t *testing.T, n int, publish publishTo) (all []*jetstream.RawStrea
 	return all
 }
 
-// anonymous blanks what is a message's own: its place in the stream, its times and its id.
+// anonymous removes from a message its sequence, its times and its id.
 func anonymous(t *testing.T, m *jetstream.RawStreamMsg) *jetstream.RawStreamMsg {
 	t.Helper()
 	m.Sequence, m.Time = 0, time.Time{}
@@ -132,7 +132,7 @@ func TestRefusalOfTheStreamIsAnError(t *testing.T) {
 	}
 }
 
-// limit has a stream refuse what exceeds a number of messages.
+// limit makes a stream refuse more than a number of messages.
 func limit(t *testing.T, s *rival.Stream, messages int64) {
 	t.Helper()
 	config := s.CachedInfo().Config

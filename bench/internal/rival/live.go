@@ -20,28 +20,33 @@ func (Relay) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
 	return err
 }
 
-// Queue adds the event to a batch, which is sent within a transaction.
+// Queue adds the event to a batch, which is to be sent in a transaction.
 func (Relay) Queue(ctx context.Context, batch *pgx.Batch, o Order) error {
 	_, err := service.QueueOrderPlacedV1(ctx, batch, o)
 	return err
 }
 
-// Follow implements Follower: the relay runs in the process that enqueues. Retain makes no difference to it.
-func (r Relay) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+// Follow implements Follower: the relay runs in the process that enqueues. Retain makes no
+// difference to it.
+func (r Relay) Follow(
+	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
+) error {
 	store := &watchedStore{Store: events.NewStore(db.Pool), bell: service.Doorbell()}
 	return r.follow(ctx, store, ready, published)
 }
 
-// Elsewhere is the relay as it is in another process than the service, without the other process:
-// it is deaf to this process's enqueues, and hears only what outbox.ForwardWakeups notifies of
-// them, as a service does that runs no relay.
+// Elsewhere is the relay as if it ran in another process than the service: enqueues in this process
+// do not wake it, and it learns of them only by the notifications of outbox.ForwardWakeups, which a
+// service without a relay runs.
 type Elsewhere struct{ Relay }
 
 // Name implements Follower.
 func (Elsewhere) Name() string { return "outboxgen, told by NOTIFY alone" }
 
 // Follow implements Follower.
-func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+func (e Elsewhere) Follow(
+	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
+) error {
 	forwarding, stop := context.WithCancel(ctx)
 	var service sync.WaitGroup
 	defer service.Wait()
@@ -51,7 +56,9 @@ func (e Elsewhere) Follow(ctx context.Context, db *lab.Database, ready func(), p
 	return e.follow(ctx, unrung, ready, published)
 }
 
-func (r Relay) follow(ctx context.Context, store *watchedStore, ready func(), published func(uuid.UUID)) error {
+func (r Relay) follow(
+	ctx context.Context, store *watchedStore, ready func(), published func(uuid.UUID),
+) error {
 	store.watch(ready)
 	relay, err := outbox.NewRelay(store, publisherFunc(published), Silent(r.Config))
 	if err != nil {
@@ -60,7 +67,7 @@ func (r Relay) follow(ctx context.Context, store *watchedStore, ready func(), pu
 	return relay.Run(ctx)
 }
 
-// watchedStore tells when a relay has begun: it reads, and it listens.
+// watchedStore calls ready once a relay both reads and listens.
 type watchedStore struct {
 	*events.Store
 	bell               *storage.Doorbell
@@ -98,7 +105,7 @@ func (s *watchedStore) Listen(
 	return s.Store.Listen(ctx, p)
 }
 
-// publisherFunc is a publisher that does nothing but tell of which order each event is.
+// publisherFunc is a publisher that only reports the order of each event.
 type publisherFunc func(uuid.UUID)
 
 // Publish implements outbox.Publisher.

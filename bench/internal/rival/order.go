@@ -9,10 +9,10 @@ import (
 	"github.com/outboxgen/outboxgen/bench/events"
 )
 
-// Order is the event that everybody publishes: about 230 bytes of JSON, 300 with the row around it.
+// Order is the event that every contestant publishes: about 230 bytes of JSON, 300 with its row.
 type Order = events.OrderPlacedV1
 
-// Workload says of which orders the events are.
+// Workload describes the events of a measurement.
 type Workload struct {
 	Events int
 	Keys   int     // that the events are spread over
@@ -22,7 +22,7 @@ type Workload struct {
 // Uniform is a workload of n events over up to 10,000 keys.
 func Uniform(n int) Workload { return Workload{Events: n, Keys: min(n, 10_000)} }
 
-// Orders returns the events: the same for the same workload.
+// Orders returns the events. The same workload has the same events.
 func (w Workload) Orders() []Order {
 	r := rand.New(rand.NewPCG(1, uint64(w.Events)))
 	keys := make([]uuid.UUID, w.Keys)
@@ -40,7 +40,7 @@ func (w Workload) Orders() []Order {
 	return orders
 }
 
-// NewOrder returns an order of that id.
+// NewOrder returns an order with the given id.
 func NewOrder(r *rand.Rand, id uuid.UUID) Order {
 	return Order{
 		OrderID: id, CustomerID: randomUUID(r),
@@ -57,11 +57,11 @@ func randomUUID(r *rand.Rand) (id uuid.UUID) {
 	return id
 }
 
-// JSON returns the order as those write it who have no generated code.
+// JSON returns the order as contestants without generated code encode it.
 func JSON(o Order) []byte {
 	b, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // it has no type that cannot be written
+		panic(err) // every type in it can be encoded
 	}
 	return b
 }

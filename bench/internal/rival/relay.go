@@ -19,10 +19,10 @@ import (
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
-// Relay is the relay as it is shipped, on the code generated for the benchmarks' catalogue.
+// Relay is the relay as users get it, with the code generated for the catalogue of the benchmarks.
 type Relay struct {
 	Config outbox.Config
-	Retain bool // published events are kept
+	Retain bool // published events are retained
 }
 
 // fillBatch is how many events are committed at once.
@@ -44,13 +44,13 @@ func (Relay) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 	})
 }
 
-// EnqueueAll enqueues orders by one call.
+// EnqueueAll enqueues orders with one call.
 func EnqueueAll(ctx context.Context, tx pgx.Tx, orders []Order) error {
 	_, err := service.Enqueue(ctx, tx, asEvents(orders)...)
 	return err
 }
 
-// Encode makes the rows that EnqueueAll inserts.
+// Encode returns the rows that EnqueueAll inserts.
 func Encode(ctx context.Context, orders []Order) ([]outbox.Row, error) {
 	return outbox.Encode(ctx, events.Shards, asEvents(orders))
 }
@@ -63,19 +63,20 @@ func asEvents(orders []Order) []events.Event {
 	return list
 }
 
-// service enqueues, in whichever database a transaction is: nothing of it is used but its doorbell.
+// service is the store by which this process enqueues. Only its doorbell is used, so that it serves
+// transactions of every database.
 var service events.Store
 
-// ServiceStore is the generated store with the doorbell of all that this process enqueues.
+// ServiceStore is the generated store with the doorbell of that one.
 type ServiceStore struct{ *events.Store }
 
-// Doorbell implements outbox.Store.
+// Doorbell implements storage.Store.
 func (ServiceStore) Doorbell() *storage.Doorbell { return service.Doorbell() }
 
-// Store returns the store of the service whose events stand in db.
+// Store returns the store for the events in db.
 func Store(db *lab.Database) ServiceStore { return ServiceStore{events.NewStore(db.Pool)} }
 
-// Store returns the generated store.
+// Store returns the generated store, with or without retention.
 func (r Relay) Store(db *lab.Database) storage.Store {
 	if r.Retain {
 		return retained.NewStore(db.Pool)
@@ -83,25 +84,25 @@ func (r Relay) Store(db *lab.Database) storage.Store {
 	return Store(db)
 }
 
-// New returns a relay that is silent and publishes to publisher.
+// New returns a relay that logs nothing and publishes to publisher.
 func (r Relay) New(db *lab.Database, publisher outbox.Publisher) (*outbox.Relay, error) {
 	return outbox.NewRelay(r.Store(db), publisher, Silent(r.Config))
 }
 
-// Silent returns the configuration without a log.
+// Silent returns the configuration with a logger that discards everything.
 func Silent(c outbox.Config) outbox.Config {
 	c.Logger = slog.New(slog.DiscardHandler)
 	return c
 }
 
-// Drain implements Contestant. It counts the whole of RunOnce: joining and leaving, too.
+// Drain implements Contestant. The time is that of RunOnce as a whole, with joining and leaving.
 func (r Relay) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	var counter Counter
 	took, err := r.drain(ctx, db, n, &counter)
 	return took, errors.Join(err, exactly(n, counter.Load()))
 }
 
-// drainTo implements Streamer by the publisher that is shipped, with its defaults.
+// drainTo implements Streamer with outboxnats.Publisher and its defaults.
 func (r Relay) drainTo(
 	ctx context.Context, db *lab.Database, n int, s *stream,
 ) (time.Duration, error) {
@@ -127,7 +128,7 @@ func (r Relay) drain(
 	return took, errors.Join(err, warning.err(), exactly(n, stats.Published))
 }
 
-// Counter is a publisher that does nothing but count.
+// Counter is a publisher that only counts.
 type Counter struct{ atomic.Int64 }
 
 // Publish implements outbox.Publisher.
@@ -136,7 +137,7 @@ func (c *Counter) Publish(context.Context, *outbox.Message) error {
 	return nil
 }
 
-// exactly is an error unless want and got are the same.
+// exactly returns an error unless want and got are equal.
 func exactly(want int, got int64) error {
 	if int64(want) != got {
 		return fmt.Errorf("bench: %d events were published, %d were pending", got, want)
@@ -144,7 +145,7 @@ func exactly(want int, got int64) error {
 	return nil
 }
 
-// InBatches calls f with a thousand orders at a time, and with what is left, until it fails.
+// InBatches calls f with up to a thousand orders at a time, until it fails.
 func InBatches(orders []Order, f func([]Order) error) error {
 	for batch := range slices.Chunk(orders, fillBatch) {
 		if err := f(batch); err != nil {

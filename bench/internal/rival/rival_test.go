@@ -31,10 +31,10 @@ var contestants = []rival.Contestant{
 	rival.ToJetStream{Streamer: rival.Forwarder{Batch: 70}},
 }
 
-// patience ends a test that hangs. It is no measure of anything.
+// patience is the time limit of a test that hangs. It measures nothing.
 const patience = 3 * time.Minute
 
-// backlog prepares a database of the test's own in which n events are pending.
+// backlog prepares a database of the test's own with n pending events.
 func backlog(t *testing.T, c rival.Contestant, n int) *lab.Database {
 	t.Helper()
 	db := database(t)
@@ -70,7 +70,8 @@ func TestContestantPublishesEachEventOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if took <= 0 || took > time.Since(began) {
-				t.Errorf("it took %v, want something up to the %v that have passed", took, time.Since(began))
+				t.Errorf("it took %v, want something up to the %v that have passed", took,
+					time.Since(began))
 			}
 			if _, err := c.Drain(t.Context(), db, 0); err != nil {
 				t.Errorf("afterwards: %v, want nothing to be left", err)
@@ -87,8 +88,8 @@ func TestContestantThatPublishesAnotherNumberIsAnError(t *testing.T) {
 			if err := drainUntil(t, c, 301, 3*time.Second); err == nil {
 				t.Error("301 events were pending, and 300 were to be: no error")
 			}
-			// Some wait for the last event until they are told to end. A machine that is busy needs
-			// longer for the others.
+			// Some contestants wait for the last event until they are told to stop. A busy machine
+			// needs longer for the others.
 			const want = "299 events were published, 300 were pending"
 			err := drainUntil(t, c, 299, 3*time.Second)
 			for limit := 10 * time.Second; limit < patience && err != nil &&
@@ -102,7 +103,8 @@ func TestContestantThatPublishesAnotherNumberIsAnError(t *testing.T) {
 	}
 }
 
-// drainUntil has a contestant drain 300 events within a limit, of which another number are pending.
+// drainUntil has a contestant drain 300 events within a time limit, although another number is
+// pending.
 func drainUntil(t *testing.T, c rival.Contestant, pending int, limit time.Duration) error {
 	t.Helper()
 	db := backlog(t, c, pending)
@@ -112,7 +114,7 @@ func drainUntil(t *testing.T, c rival.Contestant, pending int, limit time.Durati
 	return err
 }
 
-// recorders say in which table a contestant changes rows when it publishes.
+// recorders say in which table each contestant changes rows when it publishes.
 var recorders = []struct {
 	rival.Contestant
 	table string
@@ -134,14 +136,16 @@ func TestTroubleThatAContestantCouldOvercomeIsAnError(t *testing.T) {
 			failOnce(t, db, c.table)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if _, err := c.Drain(ctx, db, 300); err == nil || !strings.Contains(err.Error(), "only this once") {
+			if _, err := c.Drain(ctx, db, 300); err == nil ||
+				!strings.Contains(err.Error(), "only this once") {
 				t.Errorf("error %v, want one that tells of the statement that failed", err)
 			}
 		})
 	}
 }
 
-// failOnce has the first statement fail that changes or deletes rows of a table. A sequence remembers it after the rollback.
+// failOnce makes the first statement fail that changes or deletes rows of a table. It uses a
+// sequence to remember that, since a rollback does not reset it.
 func failOnce(t *testing.T, db *lab.Database, table string) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
@@ -169,11 +173,12 @@ func TestRelaxedDrainsWithSynchronousCommitOffOnAWarmPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	if inner.commit != "off" || inner.conns != db.Config().MaxConns {
-		t.Errorf("synchronous_commit was %s on %d open connections, want off on %d", inner.commit, inner.conns, db.Config().MaxConns)
+		t.Errorf("synchronous_commit was %s on %d open connections, want off on %d", inner.commit,
+			inner.conns, db.Config().MaxConns)
 	}
 }
 
-// inspected is a contestant that looks at the database before it drains.
+// inspected is a contestant whose database the test looks at before it drains.
 type inspected struct {
 	rival.Contestant
 	commit string
@@ -189,7 +194,7 @@ func (i *inspected) Drain(ctx context.Context, db *lab.Database, n int) (time.Du
 	return i.Contestant.Drain(ctx, db, n)
 }
 
-// enqueuers say who publishes what they enqueue.
+// enqueuers say which contestant publishes the events that each one enqueues.
 var enqueuers = []struct {
 	rival.Enqueuer
 	publisher rival.Contestant
@@ -254,7 +259,8 @@ func TestBareRowsAreThoseOfTheRelay(t *testing.T) {
 	}
 }
 
-// takeRows returns the rows that enqueue makes, without what differs from one enqueue to the next.
+// takeRows returns the rows that enqueue inserts, without the columns that differ from one enqueue
+// to the next.
 func takeRows(t *testing.T, db *lab.Database, enqueue func(pgx.Tx) error) (got []map[string]any) {
 	t.Helper()
 	if err := pgx.BeginFunc(t.Context(), db, enqueue); err != nil {
@@ -279,7 +285,9 @@ func takeRows(t *testing.T, db *lab.Database, enqueue func(pgx.Tx) error) (got [
 
 func TestFollowerPublishesWhatIsCommittedMeanwhile(t *testing.T) {
 	t.Parallel()
-	for _, f := range []rival.Follower{rival.Relay{}, rival.Elsewhere{}, rival.PromptRiver{}, rival.Forwarder{Batch: 70}} {
+	for _, f := range []rival.Follower{
+		rival.Relay{}, rival.Elsewhere{}, rival.PromptRiver{}, rival.Forwarder{Batch: 70},
+	} {
 		t.Run(f.Name(), func(t *testing.T) {
 			t.Parallel()
 			db := database(t)
@@ -288,7 +296,9 @@ func TestFollowerPublishesWhatIsCommittedMeanwhile(t *testing.T) {
 			}
 			published := follow(t, f, db)
 			for _, o := range rival.Uniform(20).Orders() {
-				err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return f.Enqueue(t.Context(), tx, o) })
+				err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
+					return f.Enqueue(t.Context(), tx, o)
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -305,7 +315,7 @@ func TestFollowerPublishesWhatIsCommittedMeanwhile(t *testing.T) {
 	}
 }
 
-// follow starts a follower that ends with the test, and returns what it publishes from now on.
+// follow starts a follower, which ends with the test, and returns a channel of what it publishes.
 func follow(t *testing.T, f rival.Follower, db *lab.Database) <-chan uuid.UUID {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,21 +18,23 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// River is River in the client settings of its own benchmark. An event is a job, and publishing it is what the job's worker does.
-// Enqueue notifies as seldom as River does by default, which costs the business transactions least.
+// River is River with the client settings of its own benchmark. An event is a job, and the job's
+// worker publishes it. Enqueue notifies as rarely as River does by default, which costs the
+// business transactions least.
 type River struct {
-	// NoIndex drops River's two GIN indexes, on arguments and metadata. It is a control: the jobs of River's own benchmark have
-	// next to nothing in their arguments, while these have a whole order, and all of it is indexed.
+	// NoIndex drops River's two GIN indexes, on arguments and metadata. It is a control: the jobs
+	// of River's own benchmark have hardly any arguments, whereas these have a whole order, all of
+	// which is indexed.
 	NoIndex bool
 }
 
-// job is the order as River's arguments, which are stored as JSON.
+// job is the order as the arguments of a job, which River stores as JSON.
 type job Order
 
 // Kind implements river.JobArgs.
 func (job) Kind() string { return "order.placed" }
 
-// worker publishes.
+// worker publishes the order of its job.
 type worker struct {
 	river.WorkerDefaults[job]
 	publish publishJob
@@ -44,11 +46,15 @@ type publishJob func(context.Context, *river.Job[job]) error
 // Work implements river.Worker.
 func (w *worker) Work(ctx context.Context, j *river.Job[job]) error { return w.publish(ctx, j) }
 
-// Clients that only insert, and are given a transaction each time: they need no pool, and serve every database. A client notifies
-// once in its FetchCooldown, if that often.
+// These clients only insert, and get a transaction each time, so that they need no pool and serve
+// every database. A client notifies once in its FetchCooldown at most.
 var (
-	sparing = sync.OnceValues(func() (*river.Client[pgx.Tx], error) { return newInserter(river.FetchCooldownDefault) })
-	prompt  = sync.OnceValues(func() (*river.Client[pgx.Tx], error) { return newInserter(river.FetchCooldownMin) })
+	sparing = sync.OnceValues(func() (*river.Client[pgx.Tx], error) {
+		return newInserter(river.FetchCooldownDefault)
+	})
+	prompt = sync.OnceValues(func() (*river.Client[pgx.Tx], error) {
+		return newInserter(river.FetchCooldownMin)
+	})
 )
 
 func newInserter(cooldown time.Duration) (*river.Client[pgx.Tx], error) {
@@ -57,10 +63,13 @@ func newInserter(cooldown time.Duration) (*river.Client[pgx.Tx], error) {
 	})
 }
 
-// newWorking returns a client that calls publish for each job. The configuration says how often it fetches, and where it logs.
-func newWorking(db *lab.Database, config river.Config, publish publishJob) (*river.Client[pgx.Tx], error) {
+// newWorking returns a client that calls publish for each job. The configuration says how often it
+// fetches, and where it logs.
+func newWorking(
+	db *lab.Database, config river.Config, publish publishJob,
+) (*river.Client[pgx.Tx], error) {
 	config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}}
-	// What it does at midnight would fall into one measurement and not into another.
+	// River's reindexing at midnight would affect one measurement and not another.
 	config.ReindexerSchedule = river.NeverSchedule()
 	config.Workers = river.NewWorkers()
 	river.AddWorker(config.Workers, &worker{publish: publish})
@@ -77,7 +86,8 @@ func (r River) Name() string {
 
 // Prepare implements Contestant.
 func (r River) Prepare(ctx context.Context, db *lab.Database) error {
-	migrator, err := rivermigrate.New(riverpgxv5.New(db.Pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	migrator, err := rivermigrate.New(riverpgxv5.New(db.Pool),
+		&rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -111,7 +121,9 @@ func (River) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
 	return insert(ctx, sparing, tx, o)
 }
 
-func insert(ctx context.Context, inserter func() (*river.Client[pgx.Tx], error), tx pgx.Tx, o Order) error {
+func insert(
+	ctx context.Context, inserter func() (*river.Client[pgx.Tx], error), tx pgx.Tx, o Order,
+) error {
 	client, err := inserter()
 	if err != nil {
 		return err
@@ -120,7 +132,8 @@ func insert(ctx context.Context, inserter func() (*river.Client[pgx.Tx], error),
 	return err
 }
 
-// Drain implements Contestant. The last event is published when River's completer has stored that its job is done.
+// Drain implements Contestant. An event counts as published when River's completer has recorded the
+// job as completed.
 func (r River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	var worked atomic.Int64
 	took, err := r.drain(ctx, db, n, func(context.Context, *river.Job[job]) error {
@@ -130,8 +143,8 @@ func (r River) Drain(ctx context.Context, db *lab.Database, n int) (time.Duratio
 	return took, errors.Join(err, exactly(n, worked.Load()))
 }
 
-// drainTo implements Streamer. The worker publishes as one writes it by hand: it returns when the
-// stream has acknowledged the message, whose id stays the same when the job is tried again.
+// drainTo implements Streamer. The worker does what users write by hand: it returns when the stream
+// has acknowledged the message, whose id stays the same if the job is retried.
 func (r River) drainTo(
 	ctx context.Context, db *lab.Database, n int, s *stream,
 ) (time.Duration, error) {
@@ -147,14 +160,17 @@ func (River) drain(
 ) (time.Duration, error) {
 	var warning firstWarning
 	client, err := newWorking(db, river.Config{
-		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond, Logger: warning.logger(),
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
+		Logger: warning.logger(),
 	}, publish)
 	if err != nil {
 		return 0, err
 	}
-	// What does not fit into the channel would be dropped.
+	// Results that do not fit into the channel would be dropped.
 	results, cancel := client.SubscribeConfig(&river.SubscribeConfig{
-		ChanSize: n + 1, Kinds: []river.EventKind{river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled},
+		ChanSize: n + 1, Kinds: []river.EventKind{
+			river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled,
+		},
 	})
 	defer cancel()
 	began := time.Now()
@@ -187,7 +203,7 @@ func awaitCompleted(ctx context.Context, results <-chan *river.Event, n int) err
 	return nil
 }
 
-// jobError says what came of a job that was not completed, and why if River knows.
+// jobError says why a job was not completed, if River knows.
 func jobError(e *river.Event) error {
 	err := fmt.Errorf("bench: %s: job %d", e.Kind, e.Job.ID)
 	if n := len(e.Job.Errors); n > 0 {
@@ -196,7 +212,8 @@ func jobError(e *river.Event) error {
 	return err
 }
 
-// PromptRiver is River tuned for latency instead of throughput: it notifies, fetches and polls as often as it can be told to.
+// PromptRiver is River tuned for latency instead of throughput: it notifies, fetches and polls as
+// often as its configuration allows.
 type PromptRiver struct{ River }
 
 // Name implements Follower.
@@ -208,9 +225,12 @@ func (PromptRiver) Enqueue(ctx context.Context, tx pgx.Tx, o Order) error {
 }
 
 // Follow implements Follower.
-func (PromptRiver) Follow(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error {
+func (PromptRiver) Follow(
+	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
+) error {
 	client, err := newWorking(db, river.Config{
-		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: river.FetchPollIntervalMin, Logger: slog.New(slog.DiscardHandler),
+		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: river.FetchPollIntervalMin,
+		Logger: slog.New(slog.DiscardHandler),
 	}, func(_ context.Context, j *river.Job[job]) error {
 		published(j.Args.OrderID)
 		return nil

@@ -17,17 +17,19 @@ import (
 
 // Watermill is Watermill's SQL Pub/Sub on pgx, with one subscriber.
 type Watermill struct {
-	Batch int  // messages that the subscriber reads at once
-	Queue bool // the queue schema, which deletes what is acknowledged, instead of the default one, which keeps an offset
+	Batch int // messages that the subscriber reads at once
+	// Queue selects the queue schema, which deletes acknowledged messages, instead of the default
+	// one, which stores an offset.
+	Queue bool
 }
 
-// topic names the tables.
+// topic is part of the tables' names.
 const topic = "orders"
 
-// pollInterval is how long a subscriber that found nothing waits.
+// pollInterval is how long a subscriber waits when it found nothing.
 const pollInterval = time.Millisecond
 
-// bytea is inserted a little faster than the default, JSON, and read as fast.
+// bytea is inserted a little faster than JSON, the default, and read as fast.
 func bytea(string) string { return "BYTEA" }
 
 func (w Watermill) schema() sql.SchemaAdapter {
@@ -44,18 +46,21 @@ func (w Watermill) offsets() sql.OffsetsAdapter {
 	return sql.DefaultPostgreSQLOffsetsAdapter{}
 }
 
-func (w Watermill) subscriber(db *lab.Database, backoff sql.BackoffManager) (*sql.Subscriber, error) {
+func (w Watermill) subscriber(
+	db *lab.Database, backoff sql.BackoffManager,
+) (*sql.Subscriber, error) {
 	return sql.NewSubscriber(sql.BeginnerFromPgx(db.Pool), sql.SubscriberConfig{
 		SchemaAdapter: w.schema(), OffsetsAdapter: w.offsets(), BackoffManager: backoff,
 	}, watermill.NopLogger{})
 }
 
-// publisher returns one that is part of tx; the library wants one for each transaction.
+// publisher returns a publisher that writes in tx. The library needs one for each transaction.
 func (w Watermill) publisher(tx pgx.Tx) (message.Publisher, error) {
-	return sql.NewPublisher(sql.TxFromPgx(tx), sql.PublisherConfig{SchemaAdapter: w.schema()}, watermill.NopLogger{})
+	return sql.NewPublisher(sql.TxFromPgx(tx), sql.PublisherConfig{SchemaAdapter: w.schema()},
+		watermill.NopLogger{})
 }
 
-// newMessage carries what the relay's row carries.
+// newMessage returns a message with the same contents as the relay's row.
 func newMessage(ctx context.Context, o Order) *message.Message {
 	m := message.NewMessageWithContext(ctx, watermill.NewUUID(), JSON(o))
 	m.Metadata = message.Metadata{"type": o.EventType().String(), metadataKey: o.EventKey()}
@@ -84,7 +89,9 @@ func (w Watermill) Prepare(_ context.Context, db *lab.Database) error {
 // Fill implements Contestant.
 func (w Watermill) Fill(ctx context.Context, db *lab.Database, orders []Order) error {
 	return InBatches(orders, func(batch []Order) error {
-		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return w.enqueueAll(ctx, tx, batch...) })
+		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			return w.enqueueAll(ctx, tx, batch...)
+		})
 	})
 }
 
@@ -109,7 +116,8 @@ func newMessages(ctx context.Context, orders []Order) []*message.Message {
 	return messages
 }
 
-// Drain implements Contestant. The last event is published when the subscriber has committed its acknowledgement.
+// Drain implements Contestant. An event counts as published when the subscriber has committed its
+// acknowledgement.
 func (w Watermill) Drain(ctx context.Context, db *lab.Database, n int) (time.Duration, error) {
 	rounds := watch(n)
 	subscriber, err := w.subscriber(db, rounds)
@@ -135,7 +143,7 @@ func (w Watermill) Drain(ctx context.Context, db *lab.Database, n int) (time.Dur
 	return took, errors.Join(err, exactly(n, rounds.published.Load()), w.noneLeft(ctx, db))
 }
 
-// noneLeft is an error unless everything is acknowledged.
+// noneLeft returns an error if messages are not acknowledged.
 func (w Watermill) noneLeft(ctx context.Context, db *lab.Database) error {
 	if w.Queue {
 		return noneLeft(ctx, db, `SELECT count(*) FROM watermill_orders`)
@@ -145,16 +153,17 @@ func (w Watermill) noneLeft(ctx context.Context, db *lab.Database) error {
 		WHERE (m.transaction_id, m."offset") > (o.last_processed_transaction_id, o.offset_acked)`)
 }
 
-// rounds watches a subscriber, which reports each of its transactions and asks how long to wait until the next.
+// rounds watches a subscriber, which reports each of its transactions and asks how long to wait
+// before the next one.
 type rounds struct {
 	sql.BackoffManager
 	want      int64
 	published atomic.Int64
 	once      sync.Once
 	// ended is closed when a transaction or a publish has failed, or when a transaction has ended
-	// and everything that is wanted was published before.
+	// before which everything wanted had been published.
 	ended chan struct{}
-	err   error // of what failed; to be read when ended is closed
+	err   error // what failed; to be read once ended is closed
 }
 
 func watch(n int) *rounds {
@@ -164,7 +173,8 @@ func watch(n int) *rounds {
 	}
 }
 
-// HandleError implements sql.BackoffManager. The subscriber would try again after an error, and be slower for it.
+// HandleError implements sql.BackoffManager. The subscriber retries after an error, and would be
+// slower for it.
 func (r *rounds) HandleError(logger watermill.LoggerAdapter, noMsg bool, err error) time.Duration {
 	if err != nil || r.published.Load() >= r.want {
 		r.end(err)
@@ -172,7 +182,7 @@ func (r *rounds) HandleError(logger watermill.LoggerAdapter, noMsg bool, err err
 	return r.BackoffManager.HandleError(logger, noMsg, err)
 }
 
-// end ends the wait. Only the first call counts.
+// end closes ended. Only the first call has an effect.
 func (r *rounds) end(err error) {
 	r.once.Do(func() {
 		r.err = err

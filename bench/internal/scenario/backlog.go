@@ -34,13 +34,15 @@ func million(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		whole = append(whole, measure.Rate(n, d))
 	}
 	return report.Result{Claims: []report.Claim{{
-		What:   fmt.Sprintf("drain %s pending events: last tenth against first", report.Number(float64(n))),
+		What: fmt.Sprintf("drain %s pending events: last tenth against first",
+			report.Number(float64(n))),
 		Values: last.Over(first), Unit: "×", Bound: report.AtLeast(0.9),
-		Detail: fmt.Sprintf("%s against %s, %s over all", perSecond(last), perSecond(first), perSecond(whole)),
+		Detail: fmt.Sprintf("%s against %s, %s over all", perSecond(last), perSecond(first),
+			perSecond(whole)),
 	}}}, nil
 }
 
-// drainInTenths returns how long each tenth of the backlog took to be published.
+// drainInTenths returns how long the relay took for each tenth of the backlog.
 func drainInTenths(ctx context.Context, l *lab.Lab, n int) ([10]time.Duration, error) {
 	var tenths [10]time.Duration
 	db, err := backlog(ctx, l, relay, rival.Uniform(n))
@@ -60,7 +62,8 @@ func drainInTenths(ctx context.Context, l *lab.Lab, n int) ([10]time.Duration, e
 	return tenths, nil
 }
 
-// milestones is a publisher that does nothing but note when every so many events have been published. It begins with the first.
+// milestones is a publisher that only records the times at which every n-th event has been
+// published, beginning with the first.
 type milestones struct {
 	count atomic.Int64
 	every int64
@@ -78,22 +81,27 @@ func (m *milestones) Publish(context.Context, *outbox.Message) error {
 	return nil
 }
 
-// snapshot compares a drain with one while a transaction holds a snapshot from before the first event.
+// snapshot compares a drain with one during which a transaction holds a snapshot from before the
+// first event.
 func snapshot(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	n := lab.Pick(l, 200_000, 50_000)
 	without := func() (float64, error) { return drainOnce(ctx, l, relay, rival.Uniform(n)) }
-	rates, err := interleave(lab.Pick(l, 5, 2), without, func() (float64, error) { return drainUnderSnapshot(ctx, l, n) })
+	rates, err := interleave(lab.Pick(l, 5, 2), without, func() (float64, error) {
+		return drainUnderSnapshot(ctx, l, n)
+	})
 	if err != nil {
 		return report.Result{}, err
 	}
 	return report.Result{Claims: []report.Claim{{
-		What:   fmt.Sprintf("drain %s while an old snapshot is held open, against without", report.Number(float64(n))),
+		What: fmt.Sprintf("drain %s while an old snapshot is held open, against without",
+			report.Number(float64(n))),
 		Values: rates[1].Over(rates[0]), Unit: "×", Bound: report.AtLeast(0.85),
 		Detail: fmt.Sprintf("%s against %s", perSecond(rates[1]), perSecond(rates[0])),
 	}}}, nil
 }
 
-// drainUnderSnapshot measures the second of two equal backlogs: the dead rows and index entries of the first stand before it.
+// drainUnderSnapshot measures the second of two equal backlogs, which has the dead rows and index
+// entries of the first in front of it.
 func drainUnderSnapshot(ctx context.Context, l *lab.Lab, n int) (rate float64, err error) {
 	db, err := backlog(ctx, l, relay, rival.Workload{})
 	if err != nil {
@@ -115,10 +123,12 @@ func drainUnderSnapshot(ctx context.Context, l *lab.Lab, n int) (rate float64, e
 	return rate, errors.Join(err, release())
 }
 
-// holdSnapshot opens a transaction that goes on seeing what is there now, an empty outbox, as a dump does. Release ends it, and is an
-// error where it has not seen that to its end.
+// holdSnapshot opens a transaction that sees the database as it is now, with an empty outbox, as a
+// dump does. Release ends it, and returns an error if the transaction has not seen the same until
+// then.
 func holdSnapshot(ctx context.Context, db *lab.Database) (release func() error, err error) {
-	tx, err := db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	tx, err := db.BeginTx(ctx,
+		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +149,7 @@ func holdSnapshot(ctx context.Context, db *lab.Database) (release func() error, 
 	return release, nil
 }
 
-// hotKey compares a workload in which half of the events belong to one key with a uniform one.
+// hotKey compares a workload in which half of the events have one key with a uniform one.
 func hotKey(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	uniform := rival.Uniform(lab.Pick(l, 200_000, 50_000))
 	hot := uniform
@@ -151,14 +161,15 @@ func hotKey(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		return report.Result{}, err
 	}
 	return report.Result{Claims: []report.Claim{{
-		What:   "half of all events on one key, 16 shards, a publisher that takes no time: against uniform keys",
+		What: "half of all events on one key, 16 shards, a publisher that takes no time: " +
+			"against uniform keys",
 		Values: rates[0].Over(rates[1]), Unit: "×", Bound: report.AtLeast(0.6),
 		Detail: fmt.Sprintf("%s against %s", perSecond(rates[0]), perSecond(rates[1])),
 	}}}, nil
 }
 
-// wal measures what the relay adds to the write-ahead log, without and with a checkpoint between enqueueing and publishing: behind one,
-// the first change to a page logs it whole.
+// wal measures what the relay adds to the write-ahead log, with and without a checkpoint between
+// enqueueing and publishing. After a checkpoint, the first change to each page logs the whole page.
 func wal(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	n := lab.Pick(l, 200_000, 50_000)
 	perEvent := func(checkpoint bool) func() (float64, error) {

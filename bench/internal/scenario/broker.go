@@ -13,7 +13,7 @@ import (
 )
 
 // broker has the relay and its peers publish the same backlog to a JetStream server on the same
-// processors. The bound of the relay is what these allow if it costs nothing beyond what the
+// processors. The relay's bound is what the processors allow if the relay costs only what the
 // client's own asynchronous publish and a drain without a broker cost.
 func broker(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	w := rival.Uniform(lab.Pick(l, 100_000, 30_000))
@@ -51,7 +51,7 @@ func publishAsync(ctx context.Context, w rival.Workload) (rate float64, err erro
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
 	orders := w.Orders()
-	runtime.GC() // of what was measured before
+	runtime.GC() // frees what the last measurement has left
 	took, err := rival.PublishAsync(ctx, orders)
 	if err != nil {
 		return 0, fmt.Errorf("the client alone: %w", err)

@@ -15,8 +15,8 @@ import (
 
 const bulkEvents = 1000 // in one transaction
 
-// bulk compares the enqueueing of many events in one transaction with the least that it could cost: a COPY of the same rows
-// into the same table.
+// bulk compares enqueueing many events in one transaction with the least that it can cost: a COPY
+// of the same rows into the same table.
 func bulk(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	db, err := l.Database(ctx, 1)
 	if err != nil {
@@ -32,23 +32,31 @@ func bulk(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		return report.Result{}, err
 	}
 	rates, err := interleave(lab.Pick(l, 15, 5),
-		bulkRate(ctx, db, "Enqueue", func(tx pgx.Tx) error { return rival.EnqueueAll(ctx, tx, orders) }),
+		bulkRate(ctx, db, "Enqueue", func(tx pgx.Tx) error {
+			return rival.EnqueueAll(ctx, tx, orders)
+		}),
 		bulkRate(ctx, db, "COPY", func(tx pgx.Tx) error { return copyRows(ctx, tx, rows) }),
-		bulkRate(ctx, db, "encoding and COPY", func(tx pgx.Tx) error { return rival.Bare{}.Copy(ctx, tx, orders) }))
+		bulkRate(ctx, db, "encoding and COPY", func(tx pgx.Tx) error {
+			return rival.Bare{}.Copy(ctx, tx, orders)
+		}))
 	if err != nil {
 		return report.Result{}, err
 	}
 	return report.Result{Claims: []report.Claim{{
-		What:   fmt.Sprintf("enqueue %s events in one transaction, against a COPY of rows that are already encoded", report.Number(bulkEvents)),
+		What: fmt.Sprintf("enqueue %s events in one transaction, against a COPY of rows that "+
+			"are already encoded", report.Number(bulkEvents)),
 		Values: rates[0].Over(rates[1]), Unit: "×", Bound: report.AtLeast(0.6),
 		Detail: fmt.Sprintf("%s against %s; against a COPY that encodes its rows, too (%s): %.2f ×",
-			perSecond(rates[0]), perSecond(rates[1]), perSecond(rates[2]), rates[0].Over(rates[2]).Median()),
+			perSecond(rates[0]), perSecond(rates[1]), perSecond(rates[2]),
+			rates[0].Over(rates[2]).Median()),
 	}}}, nil
 }
 
-// bulkRate measures how many events per second insert adds to an empty outbox, over some transactions of which the first is not
-// counted.
-func bulkRate(ctx context.Context, db *lab.Database, name string, insert func(pgx.Tx) error) func() (float64, error) {
+// bulkRate measures how many events per second insert adds to an empty outbox, over several
+// transactions, the first of which does not count.
+func bulkRate(
+	ctx context.Context, db *lab.Database, name string, insert func(pgx.Tx) error,
+) func() (float64, error) {
 	const counted = 10
 	return func() (float64, error) {
 		if _, err := db.Exec(ctx, "TRUNCATE outbox"); err != nil {
@@ -73,7 +81,7 @@ func bulkRate(ctx context.Context, db *lab.Database, name string, insert func(pg
 	}
 }
 
-// encode makes the rows that the generated code makes: all columns that it fills and that are not NULL.
+// encode returns the rows of the generated code: all columns that it fills and that are not NULL.
 func encode(ctx context.Context, orders []rival.Order) ([][]any, error) {
 	encoded, err := rival.Encode(ctx, orders)
 	if err != nil {
@@ -81,7 +89,9 @@ func encode(ctx context.Context, orders []rival.Order) ([][]any, error) {
 	}
 	rows := make([][]any, len(orders))
 	for i, r := range encoded {
-		rows[i] = []any{r.Shard, [16]byte(r.ID), r.Type, r.Version, r.Topic, r.Key, r.Payload, r.ContentType}
+		rows[i] = []any{
+			r.Shard, [16]byte(r.ID), r.Type, r.Version, r.Topic, r.Key, r.Payload, r.ContentType,
+		}
 	}
 	return rows, nil
 }

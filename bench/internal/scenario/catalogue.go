@@ -13,8 +13,9 @@ const (
 // typesFor is how many types a catalogue of so many events has.
 func typesFor(events int) int { return events * 2 / 5 }
 
-// catalogue writes one of so many events, at least 125, of the kind that people write: every event has a doc, a key and half a dozen
-// fields, among them structs and enums that it shares with others. One in five types is an enum.
+// catalogue returns a catalogue of at least 125 events, like those that people write: every event
+// has a doc, a key and half a dozen fields, among them structs and enums that it shares with
+// others. One in five types is an enum.
 func catalogue(events, edition int) string {
 	var b strings.Builder
 	b.WriteString(`outboxgen: 1
@@ -51,7 +52,7 @@ defaults: {topic: bench.events}
 	return b.String()
 }
 
-// writeEvent writes the event of that number, which carries some of so many structs and enums.
+// writeEvent writes event number i, which uses some of the structs and enums.
 func writeEvent(b *strings.Builder, i, structs, enums int) {
 	fmt.Fprintf(b, `  thing.changed_%d@1:
     doc: Thing %d was changed by somebody.
@@ -66,7 +67,8 @@ func writeEvent(b *strings.Builder, i, structs, enums int) {
 `, i, i, i%structs, (i+1)%structs, i%enums)
 }
 
-// writeStruct writes the struct of that number. Every other one has the next one in it, and every tenth personal data.
+// writeStruct writes struct number i. Every other one contains the next one, and every tenth has
+// personal data.
 func writeStruct(b *strings.Builder, i, structs int) {
 	fmt.Fprintf(b, `  Part%d:
     doc: A part of type %d.

@@ -14,16 +14,16 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// choice is a way to run a relay.
+// choice is a configuration of a relay.
 type choice struct {
 	name   string
-	shards int           // that keys are spread over; 0 for the catalogue's
-	takes  time.Duration // that a publish takes
+	shards int           // over which keys are spread; 0 for the catalogue's number
+	takes  time.Duration // how long a publish takes
 	hot    float64       // the share of events on one key
 	config outbox.Config
 }
 
-// choices shows what a user's choices change: shards, events in memory, publishes at once.
+// choices shows the effect of a user's choices: shards, events in memory, publishes at once.
 func choices(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	const broker = 2 * time.Millisecond
 	list := []choice{
@@ -33,9 +33,17 @@ func choices(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		{name: "256 shards", shards: 256},
 		{name: "MaxInFlight 512", config: outbox.Config{MaxInFlight: 512}},
 		{name: "MaxInFlight 16,384", config: outbox.Config{MaxInFlight: 16_384}},
-		{name: "a broker of 2 ms, Concurrency 16", takes: broker, config: outbox.Config{Concurrency: 16}},
+		{
+			name:   "a broker of 2 ms, Concurrency 16",
+			takes:  broker,
+			config: outbox.Config{Concurrency: 16},
+		},
 		{name: "a broker of 2 ms, Concurrency 64", takes: broker},
-		{name: "a broker of 2 ms, Concurrency 256", takes: broker, config: outbox.Config{Concurrency: 256}},
+		{
+			name:   "a broker of 2 ms, Concurrency 256",
+			takes:  broker,
+			config: outbox.Config{Concurrency: 256},
+		},
 		{name: "a broker of 2 ms, one event in a hundred on one key", takes: broker, hot: 0.01},
 	}
 	n := lab.Pick(l, 100_000, 10_000)
@@ -50,7 +58,8 @@ func choices(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	var r report.Result
 	for i, c := range list {
 		r.Claims = append(r.Claims, report.Claim{
-			What: fmt.Sprintf("drain %s pending events: %s", report.Number(float64(n)), c.name), Values: rates[i], Unit: "events/s",
+			What: fmt.Sprintf("drain %s pending events: %s", report.Number(float64(n)),
+				c.name), Values: rates[i], Unit: "events/s",
 		})
 	}
 	return r, nil
@@ -74,11 +83,12 @@ func (c choice) drain(ctx context.Context, l *lab.Lab, n int) (rate float64, err
 	return measure.Rate(n, time.Since(began)), nil
 }
 
-// spread has the keys of pending events lie in that many shards, much as if the catalogue asked for it: the catalogue's 16 are there in
-// any case, and are read, too.
+// spread moves the keys of pending events into that many shards, much as if the catalogue had that
+// number. The catalogue's 16 shards exist in any case, and are read, too.
 func spread(ctx context.Context, db *lab.Database, shards int) error {
 	for _, sql := range []string{
-		fmt.Sprintf("INSERT INTO outbox_shard (shard) SELECT generate_series(0, %d) ON CONFLICT DO NOTHING", shards-1),
+		fmt.Sprintf("INSERT INTO outbox_shard (shard) SELECT generate_series(0, %d) ON CONFLICT "+
+			"DO NOTHING", shards-1),
 		fmt.Sprintf("UPDATE outbox SET shard = (hashtext(key) & 65535) %% %d", shards),
 		"VACUUM FULL outbox",
 	} {
@@ -89,7 +99,8 @@ func spread(ctx context.Context, db *lab.Database, shards int) error {
 	return db.Analyse(ctx)
 }
 
-// slowly is a broker that takes its time, and any number of publishes at once.
+// slowly is a broker that takes some time for each publish, and allows any number of publishes at
+// once.
 type slowly time.Duration
 
 // Publish implements outbox.Publisher.

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// clients measures what an event in each business transaction costs many clients at once, while the doorbell tells other
-// processes of it.
+// clients measures what an event in each business transaction costs many clients at once, while
+// ForwardWakeups notifies other processes.
 func clients(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	var result report.Result
 	for _, n := range []int{8, 32} {
@@ -37,7 +37,9 @@ func clients(ctx context.Context, l *lab.Lab) (report.Result, error) {
 func manyClients(ctx context.Context, l *lab.Lab, n int) ([]report.Claim, error) {
 	var variants []func() (float64, error)
 	for _, s := range services {
-		variants = append(variants, func() (float64, error) { return s.measure(ctx, l, n, lab.Pick(l, 12_000, 2_000)) })
+		variants = append(variants, func() (float64, error) {
+			return s.measure(ctx, l, n, lab.Pick(l, 12_000, 2_000))
+		})
 	}
 	rates, err := interleave(lab.Pick(l, 5, 1), variants...)
 	if err != nil {
@@ -45,25 +47,35 @@ func manyClients(ctx context.Context, l *lab.Lab, n int) ([]report.Claim, error)
 	}
 	against := func(i int, how, detail string, bound report.Bound) report.Claim {
 		return report.Claim{
-			What:   fmt.Sprintf("%d clients, an event in each business transaction, %s: throughput against no event", n, how),
+			What: fmt.Sprintf("%d clients, an event in each business transaction, %s: "+
+				"throughput against no event", n, how),
 			Values: rates[i].Over(rates[0]), Unit: "×", Bound: bound,
-			Detail: fmt.Sprintf("%s transactions/s with, %s without; %s", report.Number(rates[i].Median()), report.Number(rates[0].Median()), detail),
+			Detail: fmt.Sprintf("%s transactions/s with, %s without; %s",
+				report.Number(rates[i].Median()), report.Number(rates[0].Median()), detail),
 		}
 	}
-	limit := fmt.Sprintf("no relay publishes; a plain INSERT of the row and no doorbell: %.2f ×", rates[4].Over(rates[0]).Median())
-	own := fmt.Sprintf("the relay's own work, on the same cores, leaves %.2f × of what the doorbell alone does", rates[2].Over(rates[1]).Median())
+	limit := fmt.Sprintf("no relay publishes; a plain INSERT of the row and no doorbell: %.2f ×",
+		rates[4].Over(rates[0]).Median())
+	own := fmt.Sprintf("the relay's own work, on the same cores, leaves %.2f × of what the "+
+		"doorbell alone does", rates[2].Over(rates[1]).Median())
 	return []report.Claim{
 		against(1, "doorbell on", limit, report.AtLeast(0.8)),
 		against(2, "doorbell on and a relay publishing", own, report.Bound{}),
-		against(3, "pg_notify in the transaction instead", "by a trigger, which costs no round trip", report.Bound{}),
+		against(3, "pg_notify in the transaction instead",
+			"by a trigger, which costs no round trip", report.Bound{}),
 	}, nil
 }
 
-// services are what manyClients compares.
+// services are the variants that are compared.
 var services = []service{
 	{name: "no event", enqueue: noEvent, beside: nobody},
 	{name: "doorbell", events: 1, enqueue: relay.Enqueue, beside: forwardAndListen},
-	{name: "doorbell and relay", events: 1, enqueue: relay.Enqueue, beside: rival.Elsewhere{}.Follow},
+	{
+		name:    "doorbell and relay",
+		events:  1,
+		enqueue: relay.Enqueue,
+		beside:  rival.Elsewhere{}.Follow,
+	},
 	{name: "pg_notify", events: 1, enqueue: relay.Enqueue, beside: listen, tables: notifyTrigger},
 	{name: "plain INSERT", events: 1, enqueue: rival.Bare{}.Enqueue, beside: nobody},
 }
@@ -74,14 +86,17 @@ type service struct {
 	events  int // in each transaction
 	enqueue enqueueing
 	beside  companion
-	tables  string // what its database has beside the shop and the outbox
+	tables  string // created in addition to the shop and the outbox
 }
 
-// besideConns is how many connections of the pool are for the companion.
+// besideConns is how many connections of the pool the companion may use.
 const besideConns = 12
 
-// measure returns how many transactions per second that many clients make together: n of them, in a database of their own.
-func (s service) measure(ctx context.Context, l *lab.Lab, clients, n int) (rate float64, err error) {
+// measure returns how many transactions per second the clients make together: n transactions, in a
+// database of their own.
+func (s service) measure(
+	ctx context.Context, l *lab.Lab, clients, n int,
+) (rate float64, err error) {
 	db, err := l.Database(ctx, clients+besideConns)
 	if err != nil {
 		return 0, err
@@ -91,10 +106,13 @@ func (s service) measure(ctx context.Context, l *lab.Lab, clients, n int) (rate 
 		return 0, err
 	}
 	var published atomic.Int64
-	err = alongside(ctx, db, s.beside, func(uuid.UUID) { published.Add(1) }, func(ctx context.Context) error {
+	err = alongside(ctx, db, s.beside, func(uuid.UUID) {
+		published.Add(1)
+	}, func(ctx context.Context) error {
 		took, err := s.run(ctx, db, clients, sales(clients+n))
 		rate = measure.Rate(n, took)
-		slog.Info("enqueued", "service", s.name, "clients", clients, "per second", int(rate), "published", published.Load())
+		slog.Info("enqueued", "service", s.name, "clients", clients, "per second", int(rate),
+			"published", published.Load())
 		return err
 	})
 	if err != nil {
@@ -118,8 +136,11 @@ func (s service) prepare(ctx context.Context, db *lab.Database) error {
 	return db.Analyse(ctx)
 }
 
-// run has the clients share out the orders, one each before the clock starts, and returns how long the rest took.
-func (s service) run(ctx context.Context, db *lab.Database, clients int, orders []rival.Order) (time.Duration, error) {
+// run has the clients share the orders, each one order before the clock starts, and returns how
+// long the rest took.
+func (s service) run(
+	ctx context.Context, db *lab.Database, clients int, orders []rival.Order,
+) (time.Duration, error) {
 	conns := make([]*pgxpool.Conn, clients)
 	for i := range conns {
 		conn, err := db.Acquire(ctx)
@@ -150,13 +171,15 @@ func (s service) run(ctx context.Context, db *lab.Database, clients int, orders 
 	return time.Since(began), err
 }
 
-// companion runs beside what is measured, until ctx ends. It calls ready once it has begun, and published with the OrderID of
-// each event that it publishes.
-type companion func(ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID)) error
+// companion runs beside the clients until ctx ends. It calls ready once it is at work, and
+// published with the OrderID of each event that it publishes.
+type companion func(ctx context.Context, db *lab.Database, ready func(),
+	published func(uuid.UUID)) error
 
-// alongside runs f while a companion is there. Either's error ends both.
+// alongside runs f while a companion runs. An error of either ends both.
 func alongside(
-	ctx context.Context, db *lab.Database, beside companion, published func(uuid.UUID), f func(context.Context) error,
+	ctx context.Context, db *lab.Database, beside companion, published func(uuid.UUID),
+	f func(context.Context) error,
 ) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -185,15 +208,15 @@ func nobody(ctx context.Context, _ *lab.Database, ready func(), _ func(uuid.UUID
 	return nil
 }
 
-// listen is a connection that hears what is notified, as each relay has one.
+// listen holds a connection that receives notifications, as each relay does.
 func listen(ctx context.Context, db *lab.Database, ready func(), _ func(uuid.UUID)) error {
 	_, err := events.NewStore(db.Pool).Listen(ctx,
 		storage.ListenParams{Ready: ready, Ring: func() {}})
 	return err
 }
 
-// forwardAndListen is the doorbell from the service to another process, where nothing follows from
-// it.
+// forwardAndListen forwards the service's wake-ups to another process, which does nothing with
+// them.
 func forwardAndListen(
 	ctx context.Context, db *lab.Database, ready func(), published func(uuid.UUID),
 ) error {
@@ -206,7 +229,8 @@ func forwardAndListen(
 	return group.Wait()
 }
 
-// notifyTrigger makes the notification a part of each transaction that enqueues.
+// notifyTrigger makes every transaction that enqueues send a notification by itself.
 const notifyTrigger = `
-	CREATE FUNCTION ring() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('outbox', ''); RETURN NULL; END $$;
+	CREATE FUNCTION ring() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM pg_notify('outbox', ''); RETURN NULL; END $$;
 	CREATE TRIGGER ring AFTER INSERT ON outbox FOR EACH STATEMENT EXECUTE FUNCTION ring()`

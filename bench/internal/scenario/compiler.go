@@ -21,7 +21,8 @@ import (
 
 const compilerTimeout = 5 * time.Minute
 
-// compiler measures outboxgen as people run it: on a catalogue of 500 events, and on others for how its time grows.
+// compiler measures outboxgen as people run it, on a catalogue of 500 events, and how its time
+// grows with larger ones.
 func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, compilerTimeout)
 	defer cancel()
@@ -31,7 +32,8 @@ func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}
 	defer func() { _ = dir.Remove() }()
 	binary := dir.Join("outboxgen")
-	if _, err := runProgram(ctx, "", "go", "build", "-o", binary, "github.com/outboxgen/outboxgen/cmd/outboxgen"); err != nil {
+	if _, err := runProgram(ctx, "", "go", "build", "-o", binary,
+		"github.com/outboxgen/outboxgen/cmd/outboxgen"); err != nil {
 		return report.Result{}, err
 	}
 	projects := map[int]*project{}
@@ -55,24 +57,27 @@ func compiler(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	return report.Result{Claims: append(projects[500].claims(), growth(projects, sizes))}, nil
 }
 
-// growth compares the processor time for each event in a large catalogue with that in a smaller one: they are the same if it is linear.
+// growth compares the processor time for each event of a large catalogue with that of a smaller
+// one. They are equal if the time is linear.
 func growth(projects map[int]*project, sizes []int) report.Claim {
 	var curve []string
 	for _, n := range sizes {
-		curve = append(curve, fmt.Sprintf("%s in %.2f s", report.Number(float64(n)), projects[n].whole.elapsed.Median()))
+		curve = append(curve, fmt.Sprintf("%s in %.2f s", report.Number(float64(n)),
+			projects[n].whole.elapsed.Median()))
 	}
 	ratios := projects[2000].whole.processor.Over(projects[500].whole.processor)
 	for i := range ratios {
 		ratios[i] /= 2000.0 / 500
 	}
 	return report.Claim{
-		What:   "outboxgen generate: all Go missing, processor time for each of 2,000 events against each of 500",
+		What: "outboxgen generate: all Go missing, processor time for each of 2,000 events " +
+			"against each of 500",
 		Values: ratios, Unit: "×", Bound: report.AtMost(1.3),
 		Detail: "events: " + strings.Join(curve, ", "),
 	}
 }
 
-// project is a module with a catalogue, and what outboxgen has generated of it.
+// project is a module with a catalogue, and the code that outboxgen has generated from it.
 type project struct {
 	binary, dir        string
 	events             int
@@ -86,7 +91,8 @@ type timing struct{ elapsed, processor measure.Series }
 func (p *project) claims() []report.Claim {
 	claim := func(command string, t timing, most float64) report.Claim {
 		return report.Claim{
-			What:   fmt.Sprintf("outboxgen %s, %d events and %d types, no SQL changed", command, p.events, typesFor(p.events)),
+			What: fmt.Sprintf("outboxgen %s, %d events and %d types, no SQL changed", command,
+				p.events, typesFor(p.events)),
 			Values: t.elapsed, Unit: "s", Bound: report.AtMost(most),
 			Detail: fmt.Sprintf("%.2f s of processor time", t.processor.Median()),
 		}
@@ -98,9 +104,11 @@ func (p *project) claims() []report.Claim {
 	}
 }
 
-// create makes the module. What sqlc makes of the SQL is taken over from the benchmarks' own catalogue: events do not change it.
+// create creates the module. What sqlc makes of the SQL is copied from the benchmarks' own module,
+// since it does not depend on the events.
 func (p *project) create(ctx context.Context) error {
-	own, err := runProgram(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/outboxgen/outboxgen/bench")
+	own, err := runProgram(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/outboxgen/outboxgen/bench")
 	if err != nil {
 		return err
 	}
@@ -118,14 +126,15 @@ func (p *project) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("bench: copy the lock: %w", err)
 	}
-	if err := errors.Join(p.write("outboxgen.lock", string(lock)), p.write("go.mod", "module shop.example/shop\n"), p.edit()); err != nil {
+	if err := errors.Join(p.write("outboxgen.lock", string(lock)),
+		p.write("go.mod", "module shop.example/shop\n"), p.edit()); err != nil {
 		return err
 	}
 	_, err = runProgram(ctx, p.dir, p.binary, "generate")
 	return err
 }
 
-// edit writes the catalogue's next edition.
+// edit writes the next edition of the catalogue.
 func (p *project) edit() error {
 	p.edition++
 	return p.write("outbox.yaml", catalogue(p.events, p.edition))
@@ -138,8 +147,9 @@ func (p *project) write(name, content string) error {
 	return nil
 }
 
-// generateAll generates after all Go has been moved away: deleted files would slow down ext4, which passes over what was deleted in the
-// last seconds, one by one, whenever a file is created.
+// generateAll moves all Go away and generates. If the files were deleted instead, ext4 would be
+// slower: whenever it creates a file, it passes over everything that was deleted in the last
+// seconds.
 func (p *project) generateAll(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(p.dir, "events", "*.gen.go"))
 	if err != nil {
@@ -157,18 +167,18 @@ func (p *project) generateAll(ctx context.Context) error {
 	return p.run(ctx, &p.whole, len(files), "generate")
 }
 
-// editAndCheck generates after some events have changed, and checks that this was all.
+// editAndCheck changes some events, generates, and checks that nothing else has changed.
 func (p *project) editAndCheck(ctx context.Context) error {
 	if err := p.edit(); err != nil {
 		return err
 	}
-	if err := p.run(ctx, &p.part, editedEvents+1, "generate"); err != nil { // the lock is one more
+	if err := p.run(ctx, &p.part, editedEvents+1, "generate"); err != nil { // one more is the lock
 		return err
 	}
 	return p.run(ctx, &p.check, 0, "check")
 }
 
-// run adds to t what a command of outboxgen took that has to write so many files.
+// run runs a command of outboxgen, which has to write that many files, and adds its times to t.
 func (p *project) run(ctx context.Context, t *timing, files int, command string) error {
 	r, err := runProgram(ctx, p.dir, p.binary, command)
 	if err != nil {
@@ -179,11 +189,12 @@ func (p *project) run(ctx context.Context, t *timing, files int, command string)
 	}
 	t.elapsed = append(t.elapsed, r.elapsed.Seconds())
 	t.processor = append(t.processor, r.processor.Seconds())
-	slog.Info("compiled", "command", command, "events", p.events, "written", files, "seconds", r.elapsed.Seconds())
+	slog.Info("compiled", "command", command, "events", p.events, "written", files, "seconds",
+		r.elapsed.Seconds())
 	return nil
 }
 
-// programRun is how a program ran.
+// programRun is the outcome of running a program.
 type programRun struct {
 	output             string
 	elapsed, processor time.Duration
@@ -200,6 +211,7 @@ func runProgram(ctx context.Context, dir, name string, args ...string) (r progra
 	if err != nil {
 		return r, fmt.Errorf("bench: %s: %w\n%s", cmd, err, stderr.String())
 	}
-	r.output, r.processor = string(output), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
+	r.output = string(output)
+	r.processor = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return r, nil
 }

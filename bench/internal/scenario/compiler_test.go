@@ -15,13 +15,16 @@ func TestCataloguesAreSoundAndOfTheirSize(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{125, 500, 2000} {
 		c, problems := language.Parse("outbox.yaml", []byte(catalogue(n, 1)))
-		problems = slices.DeleteFunc(problems, func(d diag.Diagnostic) bool { return d.Severity == diag.Info })
+		problems = slices.DeleteFunc(problems, func(d diag.Diagnostic) bool {
+			return d.Severity == diag.Info
+		})
 		if c == nil || len(problems) > 0 {
 			t.Errorf("%d events: %v", n, problems)
 			continue
 		}
 		if len(c.Events) != n || len(c.Types) != typesFor(n) {
-			t.Errorf("got %d events and %d types, want %d and %d", len(c.Events), len(c.Types), n, typesFor(n))
+			t.Errorf("got %d events and %d types, want %d and %d", len(c.Events), len(c.Types), n,
+				typesFor(n))
 		}
 	}
 }
@@ -47,7 +50,8 @@ func TestAProgramThatFailsIsAnErrorWithWhatItSaid(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	if _, err := runProgram(ctx, "", "go", "no-such-command"); err == nil || !strings.Contains(err.Error(), "unknown command") {
+	if _, err := runProgram(ctx, "", "go", "no-such-command"); err == nil ||
+		!strings.Contains(err.Error(), "unknown command") {
 		t.Errorf("got %v, want what go said", err)
 	}
 	r, err := runProgram(ctx, "", "go", "env", "GOVERSION")

@@ -28,8 +28,10 @@ var (
 	forwarder     = rival.Forwarder{Batch: 1000}
 	claimed       = rival.Claim{Workers: 1, Batch: 500}
 
-	// lines are those of the plot; controls show what a figure owes to what.
-	lines    = []rival.Contestant{relay, queueSchema, forwarder, defaultSchema, claimed, river, smallBatch}
+	// lines are the contestants of the plot; controls show what causes a difference.
+	lines = []rival.Contestant{
+		relay, queueSchema, forwarder, defaultSchema, claimed, river, smallBatch,
+	}
 	controls = []rival.Contestant{
 		rival.Relaxed{Contestant: queueSchema}, rival.Relaxed{Contestant: claimed},
 		rival.Claim{Workers: 2, Batch: 1000, Delete: true}, rival.River{NoIndex: true},
@@ -39,7 +41,9 @@ var (
 // drain has all contestants publish the same backlogs.
 func drain(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	runs := []drainRun{
-		{1000, 3, lines}, {10_000, 3, lines}, {50_000, 5, slices.Concat(lines, controls)}, {200_000, 3, lines[:4]}, {1_000_000, 3, lines[:2]},
+		{1000, 3, lines}, {10_000, 3, lines}, {50_000, 5, slices.Concat(lines, controls)}, {
+			200_000, 3, lines[:4],
+		}, {1_000_000, 3, lines[:2]},
 	}
 	if l.Quick {
 		runs = []drainRun{{10_000, 1, lines}, {50_000, 1, lines}}
@@ -75,7 +79,8 @@ func (r drainRates) of(c rival.Contestant, n int) measure.Series { return r[c.Na
 
 func (r drainRates) against(n int, peer rival.Contestant, bound report.Bound) report.Claim {
 	return report.Claim{
-		What:   fmt.Sprintf("drain %s pending events, against %s", report.Number(float64(n)), peer.Name()),
+		What: fmt.Sprintf("drain %s pending events, against %s", report.Number(float64(n)),
+			peer.Name()),
 		Values: r.of(relay, n).Over(r.of(peer, n)), Unit: "×", Bound: bound,
 		Detail: fmt.Sprintf("%s against %s", perSecond(r.of(relay, n)), perSecond(r.of(peer, n))),
 	}
@@ -95,7 +100,7 @@ func (r drainRates) lines(runs []drainRun) []report.Line {
 	return all
 }
 
-// drainRun is one backlog, and who publishes it how often.
+// drainRun is one backlog, with the contestants that publish it and how often they do.
 type drainRun struct {
 	events, rounds int
 	contestants    []rival.Contestant
@@ -104,7 +109,9 @@ type drainRun struct {
 func (d drainRun) measure(ctx context.Context, l *lab.Lab, rates drainRates) error {
 	var variants []func() (float64, error)
 	for _, c := range d.contestants {
-		variants = append(variants, func() (float64, error) { return drainOnce(ctx, l, c, rival.Uniform(d.events)) })
+		variants = append(variants, func() (float64, error) {
+			return drainOnce(ctx, l, c, rival.Uniform(d.events))
+		})
 	}
 	all, err := interleave(d.rounds, variants...)
 	if err != nil {
@@ -120,7 +127,9 @@ func (d drainRun) measure(ctx context.Context, l *lab.Lab, rates drainRates) err
 }
 
 // drainOnce has a contestant publish a workload from a database of its own.
-func drainOnce(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Workload) (rate float64, err error) {
+func drainOnce(
+	ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Workload,
+) (rate float64, err error) {
 	db, err := backlog(ctx, l, c, w)
 	if err != nil {
 		return 0, err
@@ -130,7 +139,9 @@ func drainOnce(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Work
 }
 
 // backlog makes a database in which the events of a workload are pending.
-func backlog(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Workload) (*lab.Database, error) {
+func backlog(
+	ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Workload,
+) (*lab.Database, error) {
 	db, err := l.Database(ctx, drainConns)
 	if err != nil {
 		return nil, err
@@ -158,10 +169,12 @@ func fill(ctx context.Context, db *lab.Database, c rival.Contestant, w rival.Wor
 }
 
 // drainFrom measures how fast a contestant publishes the n events that are pending.
-func drainFrom(ctx context.Context, db *lab.Database, c rival.Contestant, n int) (rate float64, err error) {
+func drainFrom(
+	ctx context.Context, db *lab.Database, c rival.Contestant, n int,
+) (rate float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
-	runtime.GC() // of what was filled
+	runtime.GC() // frees what filling has left
 	took, err := c.Drain(ctx, db, n)
 	if err != nil {
 		return 0, fmt.Errorf("%s: drain: %w", c.Name(), err)

@@ -15,28 +15,34 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 )
 
-// enqueue measures what an event adds to the business transaction of a single client, while no relay runs. All ways to run the
-// transaction share the connection and the tables, and take turns, so that whatever drifts hits all of them.
+// enqueue measures what an event adds to the business transaction of a single client, while no
+// relay runs. All variants of the transaction share the connection and the tables, and take turns,
+// so that changes on the machine affect all of them.
 func enqueue(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	db, err := l.Database(ctx, 2)
 	if err != nil {
 		return report.Result{}, err
 	}
 	defer db.Drop()
-	for _, prepare := range []func(context.Context, *lab.Database) error{openShop, relay.Prepare, river.Prepare} {
+	for _, prepare := range []func(context.Context, *lab.Database) error{
+		openShop, relay.Prepare, river.Prepare,
+	} {
 		if err := prepare(ctx, db); err != nil {
 			return report.Result{}, err
 		}
 	}
 	f := field{
-		plain: oneByOne(noEvent), event: oneByOne(relay.Enqueue), job: oneByOne(river.Enqueue), row: oneByOne(rival.Bare{}.Enqueue),
+		plain: oneByOne(noEvent), event: oneByOne(relay.Enqueue),
+		job: oneByOne(river.Enqueue), row: oneByOne(rival.Bare{}.Enqueue),
 		piped: pipelined(nothingQueued), pipedEvent: pipelined(relay.Queue),
 	}
 	each, err := takeTurns(ctx, db, f.all(), lab.Pick(l, 7, 3), lab.Pick(l, 500, 200))
 	if err != nil {
 		return report.Result{}, err
 	}
-	for table, n := range map[string]int{"orders": len(f.all()) * each, "outbox": 3 * each, "river_job": each} {
+	for table, n := range map[string]int{
+		"orders": len(f.all()) * each, "outbox": 3 * each, "river_job": each,
+	} {
 		if err := expectRows(ctx, db, table, n); err != nil {
 			return report.Result{}, err
 		}
@@ -45,7 +51,7 @@ func enqueue(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	return report.Result{Claims: claims}, err
 }
 
-// field has all who take turns.
+// field has all the variants.
 type field struct {
 	plain, event, job, row *variant
 	piped, pipedEvent      *variant
@@ -56,29 +62,36 @@ func (f field) all() []*variant {
 }
 
 func (f field) claims() ([]report.Claim, error) {
-	event, job, row := added(f.event.p50, f.plain.p50), added(f.job.p50, f.plain.p50), added(f.row.p50, f.plain.p50)
+	event, job, row := added(f.event.p50, f.plain.p50), added(f.job.p50,
+		f.plain.p50), added(f.row.p50, f.plain.p50)
 	pipedEvent := added(f.pipedEvent.p50, f.piped.p50)
 	if job.Min() <= 0 {
-		return nil, errors.New("bench: River's InsertTx seems to take no time: the machine is too restless to compare")
+		return nil, errors.New("bench: River's InsertTx seems to take no time: the machine is " +
+			"too restless to compare")
 	}
 	return []report.Claim{
 		{
-			What:   "enqueue in a business transaction, one client: what the event adds at the median",
+			What: "enqueue in a business transaction, one client: what the event adds at the " +
+				"median",
 			Values: overhead(f.event.p50, f.plain.p50), Unit: "%", Bound: report.AtMost(30),
-			Detail: fmt.Sprintf("%s with, %s without; %s", millis(f.event.p50), millis(f.plain.p50), shop),
+			Detail: fmt.Sprintf("%s with, %s without; %s", millis(f.event.p50), millis(f.plain.p50),
+				shop),
 		},
 		{
 			What:   "the same on the batch of a pipelined business transaction",
 			Values: overhead(f.pipedEvent.p50, f.piped.p50), Unit: "%", Bound: report.AtMost(12),
-			Detail: fmt.Sprintf("%s with, %s without", millis(f.pipedEvent.p50), millis(f.piped.p50)),
+			Detail: fmt.Sprintf("%s with, %s without", millis(f.pipedEvent.p50),
+				millis(f.piped.p50)),
 		},
 		{
 			What:   "the time that enqueueing adds: outboxgen against River's InsertTx",
 			Values: event.Over(job), Unit: "×", Bound: report.AtMost(0.333),
-			Detail: fmt.Sprintf("outboxgen adds %s, River %s, a plain INSERT of the outbox row %s", millis(event), millis(job), millis(row)),
+			Detail: fmt.Sprintf("outboxgen adds %s, River %s, a plain INSERT of the outbox row %s",
+				millis(event), millis(job), millis(row)),
 		},
 		{
-			What:   "the time that enqueueing adds: outboxgen on a pipelined batch against River's InsertTx",
+			What: "the time that enqueueing adds: outboxgen on a pipelined batch against " +
+				"River's InsertTx",
 			Values: pipedEvent.Over(job), Unit: "×",
 			Detail: fmt.Sprintf("outboxgen adds %s, River %s", millis(pipedEvent), millis(job)),
 		},
@@ -104,9 +117,12 @@ func pipelined(queue queueing) *variant {
 	}}
 }
 
-// takeTurns has every variant run n transactions in each of the rounds, in random turns, and returns how many each has run. One
-// round goes before, which is not counted: statements are prepared and caches filled then.
-func takeTurns(ctx context.Context, db *lab.Database, variants []*variant, rounds, n int) (each int, err error) {
+// takeTurns has every variant run n transactions in each round, in random turns, and returns how
+// many each has run. A first round, in which statements are prepared and caches filled, does not
+// count.
+func takeTurns(
+	ctx context.Context, db *lab.Database, variants []*variant, rounds, n int,
+) (each int, err error) {
 	conn, err := db.Acquire(ctx)
 	if err != nil {
 		return 0, err
@@ -149,7 +165,7 @@ func (v *variant) endRound(counts bool) {
 	v.took = v.took[:0]
 }
 
-// added is by how much each round of s exceeds the same round of base.
+// added returns by how much each round of s exceeds the same round of base.
 func added(s, base measure.Series) measure.Series {
 	more := make(measure.Series, len(s))
 	for i := range s {
@@ -158,7 +174,7 @@ func added(s, base measure.Series) measure.Series {
 	return more
 }
 
-// overhead is by how many per cent each round of s exceeds the same round of base.
+// overhead returns by how many per cent each round of s exceeds the same round of base.
 func overhead(s, base measure.Series) measure.Series {
 	percent := added(s, base).Over(base)
 	for i := range percent {
@@ -167,5 +183,5 @@ func overhead(s, base measure.Series) measure.Series {
 	return percent
 }
 
-// millis writes a time for people: "1.23 ms".
+// millis formats a time for people: "1.23 ms".
 func millis(s measure.Series) string { return fmt.Sprintf("%.2f ms", s.Median()) }

@@ -52,7 +52,10 @@ func TestSalesAreToTheShopsCustomersUnderIDsOfTheirOwn(t *testing.T) {
 func TestEveryVariantRunsTheBusinessTransaction(t *testing.T) {
 	t.Parallel()
 	db := newShop(t)
-	variants := []*variant{oneByOne(noEvent), oneByOne(relay.Enqueue), pipelined(nothingQueued), pipelined(relay.Queue)}
+	variants := []*variant{
+		oneByOne(noEvent), oneByOne(relay.Enqueue), pipelined(nothingQueued),
+		pipelined(relay.Queue),
+	}
 	each, err := takeTurns(t.Context(), db, variants, 2, 5)
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +68,13 @@ func TestEveryVariantRunsTheBusinessTransaction(t *testing.T) {
 			t.Errorf("variant %d has the medians %v, want those of two rounds", i, v.p50)
 		}
 	}
-	if err := errors.Join(expectRows(t.Context(), db, "orders", 60), expectRows(t.Context(), db, "outbox", 30)); err != nil {
+	if err := errors.Join(expectRows(t.Context(), db, "orders", 60),
+		expectRows(t.Context(), db, "outbox", 30)); err != nil {
 		t.Error(err)
 	}
 	var charged int
-	if err := db.QueryRow(t.Context(), "SELECT sum(orders) FROM customer").Scan(&charged); err != nil || charged != 60 {
+	if err := db.QueryRow(t.Context(),
+		"SELECT sum(orders) FROM customer").Scan(&charged); err != nil || charged != 60 {
 		t.Errorf("customers were charged for %d orders (%v), want 60", charged, err)
 	}
 }
@@ -117,7 +122,8 @@ func TestCopiedRowsEqualEnqueuedOnes(t *testing.T) {
 		}
 		result, err := db.Query(t.Context(), `
 			WITH gone AS (DELETE FROM outbox RETURNING *)
-			SELECT (to_jsonb(gone) - '{id,xid,seq,created_at}'::text[])::text FROM gone ORDER BY seq`)
+			SELECT (to_jsonb(gone) - '{id,xid,seq,created_at}'::text[])::text
+			FROM gone ORDER BY seq`)
 		if err == nil {
 			all, err = pgx.CollectRows(result, pgx.RowTo[string])
 		}
@@ -147,7 +153,8 @@ func TestFollowSeesEachEvent(t *testing.T) {
 			}
 			for _, trip := range trips {
 				if trip.committed.Before(trip.sent) || trip.published.Before(trip.sent) {
-					t.Errorf("sent at %v, committed at %v, published at %v", trip.sent, trip.committed, trip.published)
+					t.Errorf("sent at %v, committed at %v, published at %v", trip.sent,
+						trip.committed, trip.published)
 				}
 			}
 		})
@@ -209,7 +216,9 @@ func TestAlongside(t *testing.T) {
 		},
 		"f fails": {nobody, func(context.Context) error { return failed }, failed},
 		"the companion never begins": {
-			func(context.Context, *lab.Database, func(), func(uuid.UUID)) error { return broken }, nothing, broken,
+			func(context.Context, *lab.Database, func(), func(uuid.UUID)) error {
+				return broken
+			}, nothing, broken,
 		},
 		"the companion breaks": {
 			func(_ context.Context, _ *lab.Database, ready func(), _ func(uuid.UUID)) error {

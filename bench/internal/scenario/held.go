@@ -14,8 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// held compares the drain of a backlog of many keys, each of which has been refused once and may go
-// on, with a plain one.
+// held compares the drain of a backlog of many keys, each of which has been refused once and may be
+// retried, with a drain without refusals.
 func held(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	w := rival.Uniform(lab.Pick(l, 200_000, 50_000))
 	rates, err := interleave(lab.Pick(l, 3, 2),
@@ -32,7 +32,7 @@ func held(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}}, nil
 }
 
-// refusing is a publisher that refuses everything until it is told to count instead.
+// refusing is a publisher that refuses everything until it is switched to counting.
 type refusing struct {
 	rival.Counter
 	up atomic.Bool
@@ -48,8 +48,8 @@ func (r *refusing) Publish(ctx context.Context, m *outbox.Message) error {
 	return r.Counter.Publish(ctx, m)
 }
 
-// drainHeld measures from when the broker takes events until the last one is settled, in a relay
-// that runs already.
+// drainHeld measures the time from when the broker accepts events until the last one is settled,
+// with a relay that is already running.
 func drainHeld(
 	ctx context.Context, l *lab.Lab, w rival.Workload, refuse bool,
 ) (rate float64, err error) {
@@ -92,10 +92,10 @@ func drainHeld(
 	return measure.Rate(w.Events, time.Since(began)), nil
 }
 
-// heldFor is short beside a drain, so that it is the relay that is measured.
+// heldFor is short in comparison with a drain, so that the relay is measured and not the delay.
 const heldFor = 200 * time.Millisecond
 
-// untilHeld waits until every key has been refused, and may go on.
+// untilHeld waits until every key has been refused and may be retried.
 func untilHeld(ctx context.Context, db *lab.Database, r *outbox.Relay) error {
 	var keys int
 	if err := db.QueryRow(ctx, "SELECT count(DISTINCT key) FROM outbox").Scan(&keys); err != nil {

@@ -23,16 +23,18 @@ import (
 
 const (
 	consumers = 8
-	// deliveryWindow is how many messages are on their way to the consumers at once: within that, their order is lost.
+	// deliveryWindow is how many messages are under way to the consumers at once; within it, their
+	// order is random.
 	deliveryWindow = 256
-	// turn is how many messages one consumer is given before it is the other's turn. The number of turns of a round is even, since
-	// the first to handle an order inserts it, and the second updates it.
+	// turn is how many messages one consumer gets before the other has its turn. The number of
+	// turns of a round is even, since the first consumer to handle an order inserts it, and the
+	// second one updates it.
 	turn = 1000
-	// inboxTimeout bounds the whole.
+	// inboxTimeout is the time limit of the whole scenario.
 	inboxTimeout = 15 * time.Minute
 )
 
-// deduplication measures the generated consumer behind an inbox that has long been in use.
+// deduplication measures the generated consumer with an inbox that has long been in use.
 func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, inboxTimeout)
 	defer cancel()
@@ -58,7 +60,8 @@ func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}
 	claim := func(what string, s measure.Series, bound report.Bound) report.Claim {
 		return report.Claim{
-			What:   fmt.Sprintf("%d consumers, %s ids in the inbox: %s against the same handler without inbox", consumers, report.Number(float64(known)), what),
+			What: fmt.Sprintf("%d consumers, %s ids in the inbox: %s against the same handler "+
+				"without inbox", consumers, report.Number(float64(known)), what),
 			Values: s.Over(without), Unit: "×", Bound: bound,
 			Detail: fmt.Sprintf("%s with, %s without", perSecond(s), perSecond(without)),
 		}
@@ -69,8 +72,8 @@ func deduplication(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}, nil
 }
 
-// prepareConsumer makes the tables, with n events that the consumer has handled: under ids such as the outbox makes, one for each
-// millisecond until now.
+// prepareConsumer creates the tables, with n events that the consumer has handled. Their ids are
+// like those of the outbox, one for each millisecond until now.
 func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	if err := (rival.Relay{}).Prepare(ctx, db); err != nil {
 		return err
@@ -81,14 +84,19 @@ func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	began := time.Now()
 	tag, err := db.Exec(ctx, `
 		INSERT INTO inbox (consumer, event_id, handled_at)
-		SELECT 'stock', (lpad(to_hex(ms), 12, '0') || '7' || substr(random, 1, 3) || '8' || substr(random, 4, 15))::uuid, to_timestamp(ms / 1000.0)
-		FROM (SELECT (extract(epoch FROM now()) * 1000)::bigint - $1::bigint + n AS ms, md5(n::text) AS random
+		SELECT 'stock',
+		       (lpad(to_hex(ms), 12, '0') || '7' || substr(random, 1, 3)
+		        || '8' || substr(random, 4, 15))::uuid,
+		       to_timestamp(ms / 1000.0)
+		FROM (SELECT (extract(epoch FROM now()) * 1000)::bigint - $1::bigint + n AS ms,
+		             md5(n::text) AS random
 		      FROM generate_series(1, $1::bigint) AS n) AS event`, n)
 	if err != nil {
 		return fmt.Errorf("bench: fill the inbox: %w", err)
 	}
 	if tag.RowsAffected() != int64(n) {
-		return fmt.Errorf("bench: the inbox was filled with %d ids instead of %d", tag.RowsAffected(), n)
+		return fmt.Errorf("bench: the inbox was filled with %d ids instead of %d",
+			tag.RowsAffected(), n)
 	}
 	if _, err := db.Exec(ctx, "VACUUM ANALYZE inbox"); err != nil {
 		return fmt.Errorf("bench: vacuum the inbox: %w", err)
@@ -97,8 +105,8 @@ func prepareConsumer(ctx context.Context, db *lab.Database, n int) error {
 	return nil
 }
 
-// What the consumer keeps of the orders, in one statement for each event. It counts them, which would show events that were applied
-// twice.
+// The consumer's table of orders, and its one statement for each event. It counts the events of an
+// order, which would show events that were applied twice.
 const (
 	placedTable = `
 		CREATE TABLE placed (
@@ -111,33 +119,39 @@ const (
 	upsertPlaced = `
 		INSERT INTO placed (order_id, customer_id, amount, placed_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (order_id) DO UPDATE
-		SET customer_id = excluded.customer_id, amount = excluded.amount, placed_at = excluded.placed_at, times = placed.times + 1`
+		SET customer_id = excluded.customer_id, amount = excluded.amount,
+		    placed_at = excluded.placed_at, times = placed.times + 1`
 )
 
 // stock implements events.StockConsumer.
 type stock struct{}
 
 // HandleOrderPlacedV1 implements events.StockConsumer.
-func (stock) HandleOrderPlacedV1(ctx context.Context, tx events.StockTx, e events.OrderPlacedV1) error {
+func (stock) HandleOrderPlacedV1(
+	ctx context.Context, tx events.StockTx, e events.OrderPlacedV1,
+) error {
 	_, err := tx.Exec(ctx, upsertPlaced, e.OrderID, e.CustomerID, e.Total.Amount, e.PlacedAt)
 	return err
 }
 
-// withInbox is the consumer as it is generated.
+// withInbox returns the generated consumer.
 func withInbox(db *lab.Database) inbox.Handler {
 	return events.NewStock(events.NewStore(db.Pool), stock{})
 }
 
-// withoutInbox is the same consumer, down to its transaction and its decoding, but for the inbox.
+// withoutInbox returns the same consumer, with its transaction and its decoding, but without the
+// inbox.
 func withoutInbox(db *lab.Database) inbox.Handler {
-	return inbox.New("stock", inbox.Store[pgx.Tx](forgetful{events.NewStore(db.Pool)}), map[string]inbox.Route[pgx.Tx]{
-		"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message, e events.OrderPlacedV1) error {
-			return stock{}.HandleOrderPlacedV1(ctx, events.StockTx{Tx: tx, Message: m}, e)
-		}),
-	})
+	return inbox.New("stock", inbox.Store[pgx.Tx](forgetful{events.NewStore(db.Pool)}),
+		map[string]inbox.Route[pgx.Tx]{
+			"order.placed@1": inbox.RouteTo(func(ctx context.Context, tx pgx.Tx, m *outbox.Message,
+				e events.OrderPlacedV1) error {
+				return stock{}.HandleOrderPlacedV1(ctx, events.StockTx{Tx: tx, Message: m}, e)
+			}),
+		})
 }
 
-// forgetful is a store to which every event is new.
+// forgetful is a store that takes every event for a new one.
 type forgetful struct{ *events.Store }
 
 // Claim implements inbox.Store.
@@ -145,12 +159,14 @@ func (forgetful) Claim(context.Context, pgx.Tx, inbox.ClaimParams) (inbox.ClaimR
 	return inbox.ClaimResult{Claim: inbox.ClaimFresh}, nil
 }
 
-// delivered is how long the deliveries of one round took.
+// delivered has the times of one round's deliveries.
 type delivered struct{ with, without, again time.Duration }
 
-// deliverRound delivers the orders to the consumer with an inbox and to the one without, by turns of a few messages each, and to
-// the former once more.
-func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (d delivered, err error) {
+// deliverRound delivers the orders to the consumer with an inbox and to the one without, in turns
+// of some messages each, and then to the former once more.
+func deliverRound(
+	ctx context.Context, db *lab.Database, orders []rival.Order,
+) (d delivered, err error) {
 	if _, err := db.Exec(ctx, "TRUNCATE placed"); err != nil {
 		return d, fmt.Errorf("bench: empty the consumer's table: %w", err)
 	}
@@ -168,7 +184,8 @@ func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (
 	first, second := with, without
 	for i := 0; i < len(orders); i += turn {
 		for _, one := range []*delivery{first, second} {
-			if err := one.deliver(ctx, i, min(i+turn, len(orders)), inbox.OutcomeApplied); err != nil {
+			if err := one.deliver(ctx, i, min(i+turn, len(orders)),
+				inbox.OutcomeApplied); err != nil {
 				return d, err
 			}
 		}
@@ -177,7 +194,8 @@ func deliverRound(ctx context.Context, db *lab.Database, orders []rival.Order) (
 	d.with, d.without = with.took, without.took
 	err = with.deliver(ctx, 0, len(orders), inbox.OutcomeDuplicate)
 	d.again = with.took - d.with
-	slog.Info("delivered", "events", len(orders), "with inbox", d.with, "without", d.without, "again", d.again)
+	slog.Info("delivered", "events", len(orders), "with inbox", d.with, "without", d.without,
+		"again", d.again)
 	return d, errors.Join(err, expectApplied(ctx, db, 2*len(orders)))
 }
 
@@ -188,8 +206,11 @@ type delivery struct {
 	took     time.Duration // so far
 }
 
-// newDelivery has the orders as new messages, in an order that is random within the delivery window.
-func newDelivery(ctx context.Context, handler inbox.Handler, orders []rival.Order) (*delivery, error) {
+// newDelivery returns the orders as new messages, in an order that is random within the delivery
+// window.
+func newDelivery(
+	ctx context.Context, handler inbox.Handler, orders []rival.Order,
+) (*delivery, error) {
 	rows, err := rival.Encode(ctx, orders)
 	if err != nil {
 		return nil, err
@@ -208,7 +229,8 @@ func newDelivery(ctx context.Context, handler inbox.Handler, orders []rival.Orde
 	return &delivery{handler: handler, messages: messages}, nil
 }
 
-// deliver has the consumers handle the messages from first until before end, each of which is to come to the outcome.
+// deliver has the consumers handle the messages from first until before end, and returns an error
+// if one has another outcome.
 func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Outcome) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var taken atomic.Int64
@@ -217,7 +239,8 @@ func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Ou
 		group.Go(func() error {
 			for i := first + int(taken.Add(1)) - 1; i < end; i = first + int(taken.Add(1)) - 1 {
 				if got, err := d.handler.Handle(ctx, &d.messages[i]); err != nil || got != outcome {
-					return errors.Join(fmt.Errorf("bench: a delivery was %v, want %v", got, outcome), err)
+					return errors.Join(fmt.Errorf("bench: a delivery was %v, want %v", got,
+						outcome), err)
 				}
 			}
 			return nil
@@ -228,10 +251,11 @@ func (d *delivery) deliver(ctx context.Context, first, end int, outcome inbox.Ou
 	return err
 }
 
-// expectApplied is an error unless the consumer has applied so many events.
+// expectApplied returns an error unless the consumer has applied that many events.
 func expectApplied(ctx context.Context, db *lab.Database, want int) error {
 	var got int
-	if err := db.QueryRow(ctx, "SELECT coalesce(sum(times), 0) FROM placed").Scan(&got); err != nil {
+	if err := db.QueryRow(ctx,
+		"SELECT coalesce(sum(times), 0) FROM placed").Scan(&got); err != nil {
 		return fmt.Errorf("bench: count what was applied: %w", err)
 	}
 	if got != want {

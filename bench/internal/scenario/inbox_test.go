@@ -38,7 +38,8 @@ func TestTheInboxIsFullOfIDsAsTheOutboxMakesThem(t *testing.T) {
 	}
 	compare := func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }
 	if len(ids) != 1000 || !slices.IsSortedFunc(ids, compare) {
-		t.Errorf("got %d ids, sorted by time: %v; want 1000 that are", len(ids), slices.IsSortedFunc(ids, compare))
+		t.Errorf("got %d ids, sorted by time: %v; want 1000 that are", len(ids),
+			slices.IsSortedFunc(ids, compare))
 	}
 	for _, id := range ids {
 		if id.Version() != 7 || id.Variant() != uuid.RFC4122 {

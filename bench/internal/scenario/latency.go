@@ -22,13 +22,17 @@ const (
 	latencyConns = 24  // of the pool, for the contestant and the service together
 )
 
-// latency measures how soon an event is published after its commit, at a rate that is no effort to anybody.
+// latency measures how soon an event is published after its commit, at a rate that is easy for
+// every contestant.
 func latency(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	var here, elsewhere, jobs, forwarded delays
 	contestants := []struct {
 		rival.Follower
 		delays *delays
-	}{{relay, &here}, {rival.Elsewhere{}, &elsewhere}, {rival.PromptRiver{}, &jobs}, {forwarder, &forwarded}}
+	}{
+		{relay, &here}, {rival.Elsewhere{}, &elsewhere}, {rival.PromptRiver{}, &jobs},
+		{forwarder, &forwarded},
+	}
 	for range lab.Pick(l, 3, 1) {
 		for _, i := range rand.Perm(len(contestants)) {
 			c := contestants[i]
@@ -37,17 +41,44 @@ func latency(ctx context.Context, l *lab.Lab) (report.Result, error) {
 				return report.Result{}, fmt.Errorf("%s: %w", c.Name(), err)
 			}
 			c.delays.add(trips)
-			slog.Info("followed", "contestant", c.Name(), "events", len(trips), "delays", c.delays.String())
+			slog.Info("followed", "contestant", c.Name(), "events", len(trips), "delays",
+				c.delays.String())
 		}
 	}
-	what := fmt.Sprintf("COMMIT returned to publish at %d events/s, relay in the service's process", arrivalRate)
-	afar := fmt.Sprintf("COMMIT returned to publish at %d events/s, relay told by NOTIFY as in another process", arrivalRate)
+	what := fmt.Sprintf("COMMIT returned to publish at %d events/s, relay in the service's process",
+		arrivalRate)
+	afar := fmt.Sprintf("COMMIT returned to publish at %d events/s, relay told by NOTIFY as in "+
+		"another process", arrivalRate)
 	peer := rival.PromptRiver{}.Name()
 	return report.Result{Claims: []report.Claim{
-		{What: what + ", p50", Values: here.p50, Unit: "ms", Bound: report.AtMost(4), Detail: here.String()},
-		{What: what + ", p99", Values: here.p99, Unit: "ms", Bound: report.AtMost(20), Detail: here.String()},
-		{What: afar + ", p50", Values: elsewhere.p50, Unit: "ms", Bound: report.AtMost(4), Detail: elsewhere.String()},
-		{What: afar + ", p99", Values: elsewhere.p99, Unit: "ms", Bound: report.AtMost(20), Detail: elsewhere.String()},
+		{
+			What:   what + ", p50",
+			Values: here.p50,
+			Unit:   "ms",
+			Bound:  report.AtMost(4),
+			Detail: here.String(),
+		},
+		{
+			What:   what + ", p99",
+			Values: here.p99,
+			Unit:   "ms",
+			Bound:  report.AtMost(20),
+			Detail: here.String(),
+		},
+		{
+			What:   afar + ", p50",
+			Values: elsewhere.p50,
+			Unit:   "ms",
+			Bound:  report.AtMost(4),
+			Detail: elsewhere.String(),
+		},
+		{
+			What:   afar + ", p99",
+			Values: elsewhere.p99,
+			Unit:   "ms",
+			Bound:  report.AtMost(20),
+			Detail: elsewhere.String(),
+		},
 		here.against(jobs, what+", p50 against "+peer, report.AtMost(0.5)),
 		here.againstFromSent(jobs, "the same, but from when COMMIT was sent"),
 		elsewhere.against(jobs, afar+", p50 against "+peer, report.Bound{}),
@@ -55,11 +86,11 @@ func latency(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}, nil
 }
 
-// delays are how long events took, in milliseconds, in each round. An event that was published before its COMMIT had returned took
-// no time.
+// delays are the times that events took, in milliseconds, in each round. An event that was
+// published before its COMMIT had returned took no time.
 type delays struct {
-	p50, p99 measure.Series // from when COMMIT had returned
-	sent     measure.Series // p50 from before COMMIT was sent
+	p50, p99 measure.Series // from the return of COMMIT
+	sent     measure.Series // p50 from the sending of COMMIT
 	early    int            // events that took no time
 }
 
@@ -77,28 +108,32 @@ func (d *delays) add(trips []trip) {
 	d.sent = append(d.sent, measure.Milliseconds(measure.Percentile(sent, 0.5)))
 }
 
-// String writes the delays for people.
+// String formats the delays for people.
 func (d *delays) String() string {
-	return fmt.Sprintf("p50 %s, p99 %s, %d events before COMMIT had returned; from when it was sent p50 %s",
+	return fmt.Sprintf("p50 %s, p99 %s, %d events before COMMIT had returned; from when it was "+
+		"sent p50 %s",
 		millis(d.p50), millis(d.p99), d.early, millis(d.sent))
 }
 
 func (d *delays) against(peer delays, what string, bound report.Bound) report.Claim {
 	return report.Claim{
 		What: what, Values: d.p50.Over(peer.p50), Unit: "×", Bound: bound,
-		Detail: fmt.Sprintf("%s against %s; p99 %s against %s", millis(d.p50), millis(peer.p50), millis(d.p99), millis(peer.p99)),
+		Detail: fmt.Sprintf("%s against %s; p99 %s against %s", millis(d.p50), millis(peer.p50),
+			millis(d.p99), millis(peer.p99)),
 	}
 }
 
-// againstFromSent has the commit itself in both figures.
+// againstFromSent compares the times from the sending of COMMIT, so that both include the commit.
 func (d *delays) againstFromSent(peer delays, what string) report.Claim {
 	return report.Claim{
-		What: what, Values: d.sent.Over(peer.sent), Unit: "×", Detail: fmt.Sprintf("%s against %s", millis(d.sent), millis(peer.sent)),
+		What: what, Values: d.sent.Over(peer.sent), Unit: "×", Detail: fmt.Sprintf("%s against %s",
+			millis(d.sent), millis(peer.sent)),
 	}
 }
 
-// follow has a contestant publish the events of n business transactions while they are made, in a database of its own, and returns
-// what became of them. A second's worth goes before.
+// follow has a contestant publish the events of n business transactions while they are made, in a
+// database of its own, and returns the times of each event. A second's worth of transactions
+// precedes them.
 func follow(ctx context.Context, l *lab.Lab, c rival.Follower, n int) ([]trip, error) {
 	db, err := l.Database(ctx, latencyConns)
 	if err != nil {
@@ -129,16 +164,16 @@ func follow(ctx context.Context, l *lab.Lab, c rival.Follower, n int) ([]trip, e
 	return j.trips[arrivalRate:], nil
 }
 
-// trip is an event's way, and when it had come how far.
+// trip has the times of one event.
 type trip struct{ sent, committed, published time.Time }
 
-// journal notes what becomes of each order's event.
+// journal records the times of each order's event.
 type journal struct {
 	orders []rival.Order
 	trips  []trip // of the orders
 	places map[uuid.UUID]int
 
-	mu      sync.Mutex // of when trips were published, and of what follows
+	mu      sync.Mutex // protects the times of publishing and the fields below
 	pending int
 	surplus int
 	all     chan struct{} // closed once none is pending
@@ -146,7 +181,8 @@ type journal struct {
 
 func newJournal(orders []rival.Order) *journal {
 	j := &journal{
-		orders: orders, trips: make([]trip, len(orders)), places: make(map[uuid.UUID]int, len(orders)),
+		orders: orders, trips: make([]trip, len(orders)), places: make(map[uuid.UUID]int,
+			len(orders)),
 		pending: len(orders), all: make(chan struct{}),
 	}
 	for i, o := range orders {
@@ -155,8 +191,8 @@ func newJournal(orders []rival.Order) *journal {
 	return j
 }
 
-// sell begins the business transactions at random moments, a Poisson process, whatever became of those before. The moments are the
-// same for all contestants.
+// sell begins the business transactions at random times, as a Poisson process, without waiting for
+// earlier ones. The times are the same for all contestants.
 func (j *journal) sell(ctx context.Context, db *lab.Database, c rival.Follower) error {
 	r := rand.New(rand.NewPCG(3, uint64(len(j.orders))))
 	var group errgroup.Group
@@ -182,7 +218,7 @@ func (j *journal) sellOne(ctx context.Context, db *lab.Database, c rival.Followe
 	return err
 }
 
-// publish notes that the event of an order is published now.
+// publish records that the event of an order has been published.
 func (j *journal) publish(id uuid.UUID) {
 	now := time.Now()
 	j.mu.Lock()
@@ -198,7 +234,7 @@ func (j *journal) publish(id uuid.UUID) {
 	}
 }
 
-// await returns once each event has been published.
+// await waits until every event has been published.
 func (j *journal) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -208,6 +244,7 @@ func (j *journal) await(ctx context.Context) error {
 	case <-ctx.Done():
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		return fmt.Errorf("bench: %d of %d events are not published: %w", j.pending, len(j.orders), ctx.Err())
+		return fmt.Errorf("bench: %d of %d events are not published: %w", j.pending, len(j.orders),
+			ctx.Err())
 	}
 }

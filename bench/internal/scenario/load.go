@@ -18,19 +18,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// load enqueues at a fixed rate, or as near to it as its clients come on this machine, while a relay publishes. It watches both.
+// load enqueues at a fixed rate, or as close to it as this machine allows, while a relay publishes.
+// It observes both.
 type load struct {
 	perSecond     int // events
 	perTx         int // events in one transaction
 	clients       int
-	lasts, window time.Duration // what is observed is told apart by windows
+	lasts, window time.Duration // the observations are grouped by windows
 }
 
-// window is what was observed from one instant to the next.
+// window is what was observed in one window of time.
 type window struct {
-	mu      sync.Mutex
-	waits   []time.Duration // from before the commit to the publish, of the last event of each transaction
-	reads   []time.Duration // of the relay
+	mu sync.Mutex
+	// waits are the times from before the commit to the publish, of the last event of each
+	// transaction.
+	waits   []time.Duration
+	reads   []time.Duration // the relay's
 	settles []time.Duration
 }
 
@@ -40,7 +43,7 @@ func (w *window) add(to *[]time.Duration, d time.Duration) {
 	*to = append(*to, d)
 }
 
-// cycle is how long the relay's statements of one cycle take on the average: a read and a settle.
+// cycle returns the mean time of the statements of one cycle of the relay: a read and a settle.
 func (w *window) cycle() time.Duration { return mean(w.reads) + mean(w.settles) }
 
 func (w *window) wait(p float64) float64 {
@@ -55,7 +58,7 @@ func mean(values []time.Duration) time.Duration {
 	return sum / time.Duration(max(1, len(values)))
 }
 
-// observed is a relay's store and publisher under watch.
+// observed is a relay's store and publisher, whose calls are timed.
 type observed struct {
 	rival.ServiceStore
 	began     time.Time
@@ -74,7 +77,7 @@ func (o *observed) now() *window {
 func (o *observed) Read(ctx context.Context, p storage.ReadParams) (storage.ReadResult, error) {
 	began, w := time.Now(), o.now()
 	r, err := o.Store.Read(ctx, p)
-	if len(r.Items) > 0 { // the others are those of a relay that waits
+	if len(r.Items) > 0 { // empty reads are those of a relay that waits
 		w.add(&w.reads, time.Since(began))
 	}
 	return r, err
@@ -100,12 +103,19 @@ func (o *observed) Publish(_ context.Context, m *outbox.Message) error {
 	return nil
 }
 
-// run enqueues and publishes, and calls every at the end of each window. Once all is published it returns the windows and how many events
-// were enqueued a second.
-func (c load) run(ctx context.Context, db *lab.Database, every func(window int) error) (_ []window, perSecond float64, err error) {
+// run enqueues and publishes, and calls every at the end of each window. Once everything is
+// published, it returns the windows and how many events were enqueued per second.
+func (c load) run(
+	ctx context.Context, db *lab.Database, every func(window int) error,
+) (_ []window, perSecond float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.lasts+2*time.Minute)
 	defer cancel()
-	o := &observed{ServiceStore: rival.Store(db), began: time.Now(), each: c.window, windows: make([]window, c.lasts/c.window)}
+	o := &observed{
+		ServiceStore: rival.Store(db),
+		began:        time.Now(),
+		each:         c.window,
+		windows:      make([]window, c.lasts/c.window),
+	}
 	r, err := outbox.NewRelay(o, o, rival.Silent(outbox.Config{}))
 	if err != nil {
 		return nil, 0, err
@@ -137,7 +147,8 @@ func (c load) run(ctx context.Context, db *lab.Database, every func(window int) 
 	return o.windows, perSecond, expectEmpty(ctx, db)
 }
 
-// enqueue is one client: its transactions are due at fixed instants, and one that is late is made at once.
+// enqueue is one client. Its transactions are due at fixed times, and one that is late is made at
+// once.
 func (c load) enqueue(ctx context.Context, db *lab.Database, o *observed, client int) error {
 	r := rand.New(rand.NewPCG(2, uint64(client)))
 	total := c.perSecond * int(c.lasts/time.Second) / c.perTx
@@ -174,11 +185,12 @@ func (c load) tick(ctx context.Context, o *observed, every func(int) error) erro
 	return nil
 }
 
-// awaitPublished looks every few milliseconds whether all is published.
+// awaitPublished polls until everything is published.
 func awaitPublished(ctx context.Context, o *observed, n int) error {
 	for o.published.Load() < int64(n) {
 		if !wait(ctx, 5*time.Millisecond) {
-			return fmt.Errorf("bench: of %d events %d were published in time", n, o.published.Load())
+			return fmt.Errorf("bench: of %d events %d were published in time", n,
+				o.published.Load())
 		}
 	}
 	return nil

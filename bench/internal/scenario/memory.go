@@ -22,7 +22,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// memory has a relay with the default configuration, alone in its process, drain many events, and then large ones.
+// memory measures a relay with the default configuration, alone in its process, which drains many
+// events, and one that drains large ones.
 func memory(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	many, err := drainAlone(ctx, l, rival.Relay{}, rival.Uniform(lab.Pick(l, 1_000_000, 200_000)))
 	if err != nil {
@@ -33,7 +34,8 @@ func memory(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		return report.Result{}, fmt.Errorf("documents: %w", err)
 	}
 	if many.Peak == 0 {
-		return report.Result{}, errors.New("this system does not say how much memory a process had at most")
+		return report.Result{}, errors.New("this system does not say how much memory a process " +
+			"had at most")
 	}
 	return report.Result{Claims: []report.Claim{
 		many.claim("events of about 300 B", report.AtMost(64)),
@@ -41,7 +43,7 @@ func memory(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	}}, nil
 }
 
-// solo is what a relay came to that was alone in its process.
+// solo is the result of a relay that was alone in its process.
 type solo struct {
 	child.Report
 	events int
@@ -50,15 +52,19 @@ type solo struct {
 
 func (s solo) claim(what string, bound report.Bound) report.Claim {
 	return report.Claim{
-		What:   fmt.Sprintf("peak resident memory of a relay that drains %s %s", report.Number(float64(s.events)), what),
+		What: fmt.Sprintf("peak resident memory of a relay that drains %s %s",
+			report.Number(float64(s.events)), what),
 		Values: measure.Series{float64(s.Peak) / mebibyte}, Unit: "MiB", Bound: bound,
-		Detail: fmt.Sprintf("heap %d MiB at the end, %s B allocated an event; %s events/s", s.Heap/mebibyte,
-			report.Number(float64(s.Allocated)/float64(s.events)), report.Number(measure.Rate(s.events, s.took))),
+		Detail: fmt.Sprintf("heap %d MiB at the end, %s B allocated an event; %s events/s",
+			s.Heap/mebibyte, report.Number(float64(s.Allocated)/float64(s.events)),
+			report.Number(measure.Rate(s.events, s.took))),
 	}
 }
 
 // drainAlone measures a relay that drains a contestant's backlog in a process of its own.
-func drainAlone(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Workload) (s solo, err error) {
+func drainAlone(
+	ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Workload,
+) (s solo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	db, err := backlog(ctx, l, c, w)
@@ -79,13 +85,14 @@ func drainAlone(ctx context.Context, l *lab.Lab, c rival.Contestant, w rival.Wor
 	if len(s.IDs) != s.events {
 		return s, fmt.Errorf("bench: %d publishes of %d events", len(s.IDs), s.events)
 	}
-	slog.Info("drained", "events", s.events, "per second", int(measure.Rate(s.events, s.took)), "peak MiB", s.Peak/mebibyte)
+	slog.Info("drained", "events", s.events, "per second", int(measure.Rate(s.events, s.took)),
+		"peak MiB", s.Peak/mebibyte)
 	return s, expectEmpty(ctx, db)
 }
 
 // document is an event of about 10 kB.
 type document struct {
-	events.Event `json:"-"` // nil: it makes document one of the catalogue's events
+	events.Event `json:"-"` // nil; it makes document an event of the catalogue
 
 	ID   uuid.UUID `json:"document_id"`
 	Text string    `json:"text"`
@@ -93,16 +100,19 @@ type document struct {
 
 // EventType implements outbox.Event.
 func (document) EventType() outbox.EventType {
-	return outbox.EventType{Name: "document.stored", Version: 1, Topic: "shop.documents", Ordering: outbox.OrderingKey}
+	return outbox.EventType{
+		Name: "document.stored", Version: 1, Topic: "shop.documents", Ordering: outbox.OrderingKey,
+	}
 }
 
 // EventKey implements outbox.Event.
 func (d document) EventKey() string { return d.ID.String() }
 
-// documents is the relay with other events.
+// documents is the relay with these events.
 type documents struct{ rival.Relay }
 
-// Fill implements rival.Contestant: it commits a document for each order, with a text that no compression makes smaller.
+// Fill implements rival.Contestant. It commits a document for each order, with a text that
+// compression cannot make smaller.
 func (documents) Fill(ctx context.Context, db *lab.Database, orders []rival.Order) error {
 	random := rand.NewChaCha8([32]byte{})
 	text := make([]byte, 7500) // 10,000 in base64

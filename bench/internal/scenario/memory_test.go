@@ -26,7 +26,8 @@ func TestDocumentsHaveTenKilobytes(t *testing.T) {
 	}
 	defer db.Drop()
 	var n, least, most int
-	const sql = "SELECT count(*), min(octet_length(payload)), max(octet_length(payload)) FROM outbox"
+	const sql = "SELECT count(*), min(octet_length(payload)), max(octet_length(payload)) FROM " +
+		"outbox"
 	if err := db.QueryRow(t.Context(), sql).Scan(&n, &least, &most); err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-const drainTimeout = 5 * time.Minute // of one drain, with all that prepares it
+const drainTimeout = 5 * time.Minute // for one drain, with its preparation
 
-// sharing is how relays are configured that share an outbox: they even out their shards at every heartbeat, and to wait for ten
-// seconds for the next one would add nothing to a benchmark.
+// sharing is the configuration of relays that share an outbox. They balance their shards at every
+// heartbeat; to wait ten seconds for the next one would add nothing to a benchmark.
 var sharing = outbox.Config{Lease: 3 * time.Second}
 
 // processes has relays in one, two and four processes drain the same backlog.
@@ -57,15 +57,19 @@ func processes(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		result.Claims = append(result.Claims, report.Claim{
 			What:   fmt.Sprintf("%s: %d relay processes against 1", what, n),
 			Values: rates[i+1].Over(rates[0]), Unit: "×", Bound: report.AtLeast(1),
-			Detail: fmt.Sprintf("%d processes %s, 1 process %s", n, perSecond(rates[i+1]), perSecond(rates[0])),
+			Detail: fmt.Sprintf("%d processes %s, 1 process %s", n, perSecond(rates[i+1]),
+				perSecond(rates[0])),
 		})
 	}
 	return result, nil
 }
 
-// drainTogether has n relays, which have shared the shards out among themselves already, publish orders that are committed at once.
-// It returns the rate from the commit to the empty outbox, and how many events were not published exactly once.
-func drainTogether(ctx context.Context, l *lab.Lab, n int, orders []rival.Order) (rate float64, strays int, err error) {
+// drainTogether has n relays, which have already balanced their shards, publish orders that are
+// committed at once. It returns the rate from the commit to the empty outbox, and how many events
+// were not published exactly once.
+func drainTogether(
+	ctx context.Context, l *lab.Lab, n int, orders []rival.Order,
+) (rate float64, strays int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	db, err := l.Database(ctx, drainConns)
@@ -89,11 +93,12 @@ func drainTogether(ctx context.Context, l *lab.Lab, n int, orders []rival.Order)
 	for i, r := range reports {
 		records[i], shares[i] = r.IDs, report.Number(float64(len(r.IDs)))
 	}
-	slog.Info("drained", "relay processes", n, "events", len(orders), "per second", int(rate), "shares", strings.Join(shares, " + "))
+	slog.Info("drained", "relay processes", n, "events", len(orders), "per second", int(rate),
+		"shares", strings.Join(shares, " + "))
 	return rate, countStrays(ids, records), expectEmpty(ctx, db)
 }
 
-// commitAndDrain waits until the relays have shared the shards out, commits orders at once, and
+// commitAndDrain waits until the relays have balanced their shards, commits orders at once, and
 // waits until they are published. It returns the events' ids, and the rate from the commit to the
 // empty outbox.
 func commitAndDrain(
@@ -106,7 +111,7 @@ func commitAndDrain(
 		return nil, 0, err
 	}
 	began := time.Now()
-	// As outbox.ForwardWakeups does after a commit.
+	// outbox.ForwardWakeups would do this after the commit.
 	if _, err := events.NewStore(db.Pool).Notify(ctx, storage.NotifyParams{}); err != nil {
 		return nil, 0, err
 	}
@@ -116,10 +121,12 @@ func commitAndDrain(
 
 // sharedOut reports whether each relay owns as many shards as the others.
 func sharedOut(all []child.Progress) bool {
-	return !slices.ContainsFunc(all, func(p child.Progress) bool { return p.Shards != events.Shards/len(all) })
+	return !slices.ContainsFunc(all, func(p child.Progress) bool {
+		return p.Shards != events.Shards/len(all)
+	})
 }
 
-// settled returns whether the relays have settled n events together.
+// settled returns a condition: that the relays have settled n events together.
 func settled(n int) func([]child.Progress) bool {
 	return func(all []child.Progress) bool {
 		var sum int64
@@ -136,7 +143,9 @@ func commitAtOnce(
 	ctx context.Context, db *lab.Database, orders []rival.Order,
 ) (ids []uuid.UUID, err error) {
 	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-		err := rival.InBatches(orders, func(batch []rival.Order) error { return rival.EnqueueAll(ctx, tx, batch) })
+		err := rival.InBatches(orders, func(batch []rival.Order) error {
+			return rival.EnqueueAll(ctx, tx, batch)
+		})
 		if err != nil {
 			return err
 		}
@@ -155,8 +164,8 @@ func commitAtOnce(
 	return ids, err
 }
 
-// countStrays counts the events that are not in the records exactly once, and what is in the
-// records and no event.
+// countStrays counts the events that are not in the records exactly once, and the entries of the
+// records that are no events.
 func countStrays[ID comparable](events []ID, records [][]ID) (strays int) {
 	times := make(map[ID]int, len(events))
 	for _, id := range events {
@@ -177,14 +186,16 @@ func countStrays[ID comparable](events []ID, records [][]ID) (strays int) {
 	return strays
 }
 
-// expectEmpty is an error unless nothing is left of the events: neither in the outbox nor among the dead letters.
+// expectEmpty returns an error if events are left in the outbox or among the dead letters.
 func expectEmpty(ctx context.Context, db *lab.Database) error {
 	var left int
-	if err := db.QueryRow(ctx, "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM outbox_dead)").Scan(&left); err != nil {
+	const count = "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM outbox_dead)"
+	if err := db.QueryRow(ctx, count).Scan(&left); err != nil {
 		return fmt.Errorf("bench: count what is left: %w", err)
 	}
 	if left > 0 {
-		return fmt.Errorf("bench: %d events are left, though as many were settled as there were", left)
+		return fmt.Errorf("bench: %d events are left, though as many were settled as there were",
+			left)
 	}
 	return nil
 }

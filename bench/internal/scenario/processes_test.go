@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	child.Main()
-	// None of the relays may lose it, however busy the machine is.
+	// No relay may lose its lease, however busy the machine is.
 	sharing.Lease = 20 * time.Second
 	os.Exit(m.Run())
 }
@@ -47,7 +47,10 @@ func TestShardsAreSharedOutWhenEveryRelayHasAsMany(t *testing.T) {
 	for _, c := range []struct {
 		shards []int
 		want   bool
-	}{{[]int{16}, true}, {[]int{8, 8}, true}, {[]int{16, 0}, false}, {[]int{8, 7}, false}, {[]int{4, 4, 4, 4}, true}} {
+	}{
+		{[]int{16}, true}, {[]int{8, 8}, true}, {[]int{16, 0}, false}, {[]int{8, 7}, false},
+		{[]int{4, 4, 4, 4}, true},
+	} {
 		var all []child.Progress
 		for _, n := range c.shards {
 			all = append(all, child.Progress{Shards: n})

@@ -10,8 +10,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// retention compares a drain in which published events are kept beside those of the last minutes, with the same where none have
-// been kept yet, and with one that keeps none.
+// retention compares three drains: one beside many retained events, one with retention and none
+// retained yet, and one without retention.
 func retention(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	n, kept := lab.Pick(l, 200_000, 50_000), lab.Pick(l, 5_000_000, 200_000)
 	keeping := rival.Relay{Retain: true}
@@ -22,7 +22,7 @@ func retention(ctx context.Context, l *lab.Lab) (report.Result, error) {
 			return report.Result{}, err
 		}
 		defer db.Drop()
-		_, err = keeping.Store(db).Maintain(ctx, storage.MaintainParams{}) // makes the partitions
+		_, err = keeping.Store(db).Maintain(ctx, storage.MaintainParams{}) // creates the partitions
 		if err != nil {
 			return report.Result{}, err
 		}
@@ -44,32 +44,39 @@ func retention(ctx context.Context, l *lab.Lab) (report.Result, error) {
 	if err != nil {
 		return report.Result{}, err
 	}
-	what := fmt.Sprintf("drain %s with %s published events retained", report.Number(float64(n)), report.Number(float64(kept)))
+	what := fmt.Sprintf("drain %s with %s published events retained", report.Number(float64(n)),
+		report.Number(float64(kept)))
 	return report.Result{Claims: []report.Claim{
 		{
-			What: what + ", against none retained yet", Values: rates[0].Over(rates[1]), Unit: "×", Bound: report.AtLeast(0.9),
+			What:   what + ", against none retained yet",
+			Values: rates[0].Over(rates[1]), Unit: "×", Bound: report.AtLeast(0.9),
 			Detail: fmt.Sprintf("%s against %s", perSecond(rates[0]), perSecond(rates[1])),
 		},
 		{
-			What: what + ", against retention switched off", Values: rates[0].Over(rates[2]), Unit: "×",
+			What:   what + ", against retention switched off",
+			Values: rates[0].Over(rates[2]), Unit: "×",
 			Detail: fmt.Sprintf("%s against %s", perSecond(rates[0]), perSecond(rates[2])),
 		},
 	}}, nil
 }
 
-func fillAndDrain(ctx context.Context, db *lab.Database, r rival.Relay, n int) (rate float64, err error) {
+func fillAndDrain(
+	ctx context.Context, db *lab.Database, r rival.Relay, n int,
+) (rate float64, err error) {
 	if err := fill(ctx, db, relay, rival.Uniform(n)); err != nil {
 		return 0, err
 	}
 	return drainFrom(ctx, db, r, n)
 }
 
-// keep adds published events, and has the server tidy up behind that, as it would by itself in the middle of a round.
+// keep inserts published events, and vacuums, as the server would otherwise do during a round.
 func keep(ctx context.Context, db *lab.Database, n int) error {
 	order := rival.JSON(rival.Uniform(1).Orders()[0])
 	_, err := db.Exec(ctx, `
-		INSERT INTO outbox_sent (shard, seq, id, type, version, topic, key, payload, content_type, attempts, created_at, sent_at)
-		SELECT n % 16, -n, gen_random_uuid(), 'order.placed', 1, 'shop.orders', gen_random_uuid()::text, $2, 'application/json', 0, now(), now()
+		INSERT INTO outbox_sent (shard, seq, id, type, version, topic, key, payload,
+			content_type, attempts, created_at, sent_at)
+		SELECT n % 16, -n, gen_random_uuid(), 'order.placed', 1, 'shop.orders',
+		       gen_random_uuid()::text, $2, 'application/json', 0, now(), now()
 		FROM generate_series(1, $1::integer) AS n`, n, order)
 	if err != nil {
 		return fmt.Errorf("bench: keep published events: %w", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// interleave measures each variant once a round, so that what changes on the machine meanwhile changes for all of them; in another order each
-// time, so that none always finds what the same other one has left behind.
+// interleave measures each variant once in each round, so that changes on the machine affect all of
+// them, and in another order each time, so that none always follows the same other one.
 func interleave(rounds int, variants ...func() (float64, error)) ([]measure.Series, error) {
 	all := make([]measure.Series, len(variants))
 	for range rounds {
@@ -29,7 +29,9 @@ func interleave(rounds int, variants ...func() (float64, error)) ([]measure.Seri
 }
 
 // drainTo has a relay publish the n events that are pending to publisher.
-func drainTo(ctx context.Context, db *lab.Database, r rival.Relay, publisher outbox.Publisher, n int) error {
+func drainTo(
+	ctx context.Context, db *lab.Database, r rival.Relay, publisher outbox.Publisher, n int,
+) error {
 	relay, err := r.New(db, publisher)
 	if err != nil {
 		return err

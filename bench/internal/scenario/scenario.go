@@ -9,10 +9,11 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/report"
 )
 
-// Scenario measures one thing, for some lines of the table.
+// Scenario measures one thing, which may take several lines of the table.
 type Scenario struct {
-	Name string // as the flag -only takes it
-	// Run returns what it has measured. Together with an error, that is what it had when it failed.
+	Name string // as in the flag -only
+	// Run returns what it has measured. If it also returns an error, that is what it had until
+	// then.
 	Run func(context.Context, *lab.Lab) (report.Result, error)
 }
 
@@ -39,5 +40,5 @@ var All = []Scenario{
 	{"compiler", compiler},
 }
 
-// perSecond writes a rate for people: "61,200 events/s".
+// perSecond formats a rate for people: "61,200 events/s".
 func perSecond(s measure.Series) string { return report.Number(s.Median()) + " events/s" }

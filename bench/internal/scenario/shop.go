@@ -11,8 +11,9 @@ import (
 	"github.com/outboxgen/outboxgen/bench/internal/rival"
 )
 
-// The business that events come from: a transaction adds an order and charges its customer. There is nothing in it that would
-// make it expensive, such as foreign keys or triggers, beside which an outbox would look cheap.
+// The business of the benchmarks: a transaction inserts an order and charges its customer. It has
+// nothing that would make it expensive, such as foreign keys or triggers, beside which an outbox
+// would look cheap.
 const (
 	shopTables = `
 		CREATE TABLE customer (
@@ -29,24 +30,27 @@ const (
 			placed_at   timestamptz NOT NULL
 		);
 		CREATE INDEX orders_customer ON orders (customer_id)`
-	insertOrder    = `INSERT INTO orders (id, customer_id, amount, currency, note, placed_at) VALUES ($1, $2, $3, $4, $5, $6)`
+	insertOrder = `
+		INSERT INTO orders (id, customer_id, amount, currency, note, placed_at)
+		VALUES ($1, $2, $3, $4, $5, $6)`
 	chargeCustomer = `UPDATE customer SET orders = orders + 1, spent = spent + $2 WHERE id = $1`
 )
 
-// shop is what the table says of the transaction.
+// shop describes the transaction in the table of results.
 const shop = "one INSERT of an order and one UPDATE of its customer"
 
 const customers = 10_000
 
-// openShop makes the tables of the shop, with its customers.
+// openShop creates the tables of the shop, with its customers.
 func openShop(ctx context.Context, db *lab.Database) error {
 	if _, err := db.Exec(ctx, shopTables); err != nil {
 		return fmt.Errorf("bench: open the shop: %w", err)
 	}
 	ids := customerIDs()
-	_, err := db.CopyFrom(ctx, pgx.Identifier{"customer"}, []string{"id"}, pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
-		return []any{ids[i]}, nil
-	}))
+	_, err := db.CopyFrom(ctx, pgx.Identifier{"customer"}, []string{"id"},
+		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
+			return []any{ids[i]}, nil
+		}))
 	if err != nil {
 		return fmt.Errorf("bench: open the shop: %w", err)
 	}
@@ -69,7 +73,7 @@ func uuids(name string, n int) []uuid.UUID {
 	return ids
 }
 
-// sales returns n orders, each under an id of its own, for customers of the shop.
+// sales returns n orders, each with an id of its own, for the customers of the shop.
 func sales(n int) []rival.Order {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	buyers := customerIDs()
@@ -81,10 +85,10 @@ func sales(n int) []rival.Order {
 	return orders
 }
 
-// enqueueing adds what is to be published of an order to its business transaction.
+// enqueueing enqueues an order's event in its business transaction.
 type enqueueing func(context.Context, pgx.Tx, rival.Order) error
 
-// queueing does so on the batch of a transaction whose statements are pipelined.
+// queueing does so in the batch of a transaction whose statements are pipelined.
 type queueing func(context.Context, *pgx.Batch, rival.Order) error
 
 // sell runs the transaction, one statement after the other.
@@ -122,15 +126,16 @@ func orderColumns(o rival.Order) []any {
 	return []any{o.OrderID, o.CustomerID, o.Total.Amount, o.Total.Currency, o.Note, o.PlacedAt}
 }
 
-// noEvent and nothingQueued leave a transaction without an event.
+// noEvent and nothingQueued are for transactions without an event.
 func noEvent(context.Context, pgx.Tx, rival.Order) error { return nil }
 
 func nothingQueued(context.Context, *pgx.Batch, rival.Order) error { return nil }
 
-// expectRows is an error unless the table holds n rows.
+// expectRows returns an error unless the table has n rows.
 func expectRows(ctx context.Context, db *lab.Database, table string, n int) error {
 	var got int
-	if err := db.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&got); err != nil {
+	if err := db.QueryRow(ctx,
+		"SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&got); err != nil {
 		return fmt.Errorf("bench: count the rows of %s: %w", table, err)
 	}
 	if got != n {

@@ -44,9 +44,10 @@ UNION ALL
 SELECT 'dead', id, type, version, topic, key, "outbox_text"(payload), attempts, last_error, created_at, died_at
 FROM "outbox_dead";
 
--- The relays agree on a retention, old rows are deleted, partitions of "outbox_sent" are made for today and the next two days, and
--- dropped once they are past the retention. A task that fails keeps none of the others from being done, and is reported in problems.
--- Of two calls at once, one does nothing. Little is done at a time: more says that another call would find more to do.
+-- The relays agree on a retention, old rows are deleted, partitions of "outbox_sent" are made for today and
+-- the next two days, and dropped once they are past the retention. A task that fails keeps none of the others from
+-- being done, and is reported in problems. Of two calls at once, one does nothing. Little is done at a time: more says
+-- that another call would find more to do.
 -- Every name in it is of pg_catalog or written in full,
 -- and every function and operator has the types of its arguments, so that no schema can put another in its place.
 CREATE FUNCTION "outbox_maintain"(retention interval, OUT more boolean, OUT problems text)
@@ -127,7 +128,8 @@ BEGIN
             IF pg_catalog.to_regclass('' || pg_catalog.quote_ident(part)) IS NOT NULL THEN
                 part := part || '_2'; -- the name is taken by a table that is no partition
             END IF;
-            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with them.
+            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with
+            -- them.
             LOCK TABLE "outbox_sent" IN ACCESS EXCLUSIVE MODE;
             EXECUTE pg_catalog.format('CREATE TABLE %s%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)', VARIADIC ARRAY[
                 '', part, '"outbox_sent"', begins::text, (begins + interval '24 hours')::text]);

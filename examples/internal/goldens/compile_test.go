@@ -14,11 +14,12 @@ import (
 const (
 	module  = "../.."
 	goldens = module + "/../gen/golang/testdata"
-	queries = module + "/orders/internal/events/outboxdb" // the same in Go for every catalogue
+	queries = module + "/orders/internal/events/outboxdb" // its Go is the same for every catalogue
 )
 
-// What a catalogue can say compiles, and is clean under go vet; the tests among the golden files pass. As these stand in
-// another module, go test takes an old result for good after they have changed, unless it is told -count=1.
+// TestGoldensCompileAndPass shows that all golden files compile and pass go vet, and that the tests
+// among them pass. They stand in another module, so that go test does not notice when they change,
+// unless it is told -count=1.
 func TestGoldensCompileAndPass(t *testing.T) {
 	t.Parallel()
 	dir := compilable(t, "*")
@@ -31,7 +32,7 @@ func TestGoldensCompileAndPass(t *testing.T) {
 	}
 }
 
-// mixed is a program with two catalogues, which enqueues an event through a store.
+// mixed is a program with two catalogues, which enqueues an event of one of them.
 const mixed = `package main
 
 import (
@@ -42,7 +43,9 @@ import (
 	orders "github.com/outboxgen/outboxgen/examples/internal/goldens/orders/events"
 )
 
-func enqueue(ctx context.Context, tx pgx.Tx, ofMinimal *minimal.Store, ofOrders *orders.Store) error {
+func enqueue(
+	ctx context.Context, tx pgx.Tx, ofMinimal *minimal.Store, ofOrders *orders.Store,
+) error {
 	_, err := %s.Enqueue(ctx, tx, minimal.DoorOpenedV1{})
 	return err
 }
@@ -50,8 +53,8 @@ func enqueue(ctx context.Context, tx pgx.Tx, ofMinimal *minimal.Store, ofOrders 
 func main() { _ = enqueue }
 `
 
-// TestTwoCataloguesDoNotMix builds a program that hands an event to its own catalogue's store, and one
-// that hands it to another's.
+// TestTwoCataloguesDoNotMix builds a program that hands an event to the store of its own catalogue,
+// and one that hands it to that of the other.
 func TestTwoCataloguesDoNotMix(t *testing.T) {
 	t.Parallel()
 	dir := compilable(t, "minimal", "orders")
@@ -72,14 +75,15 @@ func TestTwoCataloguesDoNotMix(t *testing.T) {
 	}
 }
 
-// compilable returns a module with the golden files of some cases, given as patterns.
+// compilable returns a module with the golden files of the cases that match patterns.
 func compilable(t *testing.T, cases ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	copyModuleFiles(t, dir)
 	for _, name := range cases {
 		for _, events := range glob(t, filepath.Join(goldens, name, "events")) {
-			to := filepath.Join(dir, "internal", "goldens", filepath.Base(filepath.Dir(events)), "events")
+			to := filepath.Join(dir, "internal", "goldens", filepath.Base(filepath.Dir(events)),
+				"events")
 			copyFiles(t, filepath.Join(to, "outboxdb"), glob(t, filepath.Join(queries, "*.go")))
 			copyFiles(t, to, glob(t, filepath.Join(events, "*.go")))
 			writeStore(t, to)
@@ -90,8 +94,8 @@ func compilable(t *testing.T, cases ...string) string {
 
 var packageClause = regexp.MustCompile(`(?m)^package .*$`)
 
-// writeStore makes the store of a case, which it shares with all others that have consumers, or that
-// have none, except for its package and its imports. A test of gen/golang holds it to that.
+// writeStore writes the store of a case, which differs from those of the other cases with or
+// without consumers in its package and imports only. A test of gen/golang checks that.
 func writeStore(t *testing.T, dir string) {
 	t.Helper()
 	read := func(file string) []byte {
@@ -117,7 +121,7 @@ func writeStore(t *testing.T, dir string) {
 
 var relative = regexp.MustCompile(`(?m)=> (\.\S*)`)
 
-// copyModuleFiles makes dir a module that requires what this one does.
+// copyModuleFiles makes dir a module with the requirements of this one.
 func copyModuleFiles(t *testing.T, dir string) {
 	t.Helper()
 	copyFiles(t, dir, []string{filepath.Join(module, "go.mod"), filepath.Join(module, "go.sum")})

@@ -1,3 +1,3 @@
-// Package goldens has the golden files of gen/golang compiled: this module requires the packages that they import, and the
-// generator's must not.
+// Package goldens compiles the golden files of gen/golang. This module requires the packages that
+// they import; the generator's module must not.
 package goldens

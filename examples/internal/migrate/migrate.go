@@ -1,4 +1,4 @@
-// Package migrate applies generated migrations, as the teams that own the examples would.
+// Package migrate applies generated migrations, as the teams that own the examples would do.
 package migrate
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Goose applies a directory of migrations in goose's format.
+// Goose applies the migrations of a directory in goose's format.
 func Goose(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }()
@@ -23,7 +23,7 @@ func Goose(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS) error {
 	return err
 }
 
-// Plain applies a directory of SQL files in the order of their names.
+// Plain applies the SQL files of a directory in the order of their names.
 func Plain(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS) error {
 	names, err := fs.Glob(migrations, "*.sql")
 	if err != nil {

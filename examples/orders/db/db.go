@@ -1,4 +1,5 @@
-// Package db holds the shop's SQL: migrations for goose, the generated one among them, and the queries that sqlc compiles.
+// Package db has the shop's SQL: its migrations for goose, with the generated ones among them, and
+// the queries that sqlc compiles.
 package db
 
 import (

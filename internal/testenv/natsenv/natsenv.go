@@ -1,5 +1,6 @@
-// Package natsenv gives tests and the demo a NATS server with JetStream: the real server, inside the process, on a free
-// loopback port. It can be taken down and brought back on the same port, with what its streams hold.
+// Package natsenv gives tests and the demo a NATS server with JetStream: the real server, inside
+// the process, on a free loopback port. It can be stopped and restarted on the same port, with its
+// streams.
 package natsenv
 
 import (
@@ -18,26 +19,27 @@ import (
 
 const (
 	host         = "127.0.0.1"
-	startTimeout = 2 * time.Minute // a limit for a machine that is busy
+	startTimeout = 2 * time.Minute // the limit on a busy machine
 )
 
-// Config says what server [Start] brings up. The zero value is ready to use.
+// Config configures the server that [Start] starts. The zero value is ready to use.
 type Config struct {
-	// StoreDir keeps the streams, and is left in place at the end. Defaults to a temporary folder, removed by [Server.Close].
+	// StoreDir is the directory of the streams, which is not removed at the end. Defaults to a
+	// temporary directory, which [Server.Close] removes.
 	StoreDir string
 }
 
 // Server is a NATS server inside this process. Its methods may be called concurrently.
 type Server struct {
 	store string
-	temp  *tempdir.Dir // holds the store, unless the caller named one
+	temp  *tempdir.Dir // has the store, unless the caller named a directory
 
 	mu      sync.Mutex
 	port    int
 	running *server.Server // nil while stopped
 }
 
-// New returns a server of the test's own, closed when the test ends.
+// New returns a server of the test's own, which is closed when the test ends.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s, err := Start(Config{})
@@ -52,7 +54,7 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Start brings up a server, ready for clients.
+// Start starts a server, and returns once it is ready for clients.
 func Start(cfg Config) (*Server, error) {
 	s := &Server{store: cfg.StoreDir, port: server.RANDOM_PORT}
 	if s.store == "" {
@@ -68,14 +70,15 @@ func Start(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// URL is where clients connect. It stays the same when the server comes back.
+// URL is where clients connect. It stays the same when the server is restarted.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return "nats://" + s.address()
 }
 
-// Stop takes the server down: its clients lose their connections and get no new ones. The streams are kept.
+// Stop stops the server: its clients lose their connections and cannot connect again. The streams
+// are kept.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +89,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart brings a stopped server back on the same port. One that is running is left alone.
+// Restart starts a stopped server on the same port. It does nothing if the server is running.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,14 +108,15 @@ func (s *Server) Restart() error {
 	go running.Start()
 	if !running.ReadyForConnections(startTimeout) {
 		running.Shutdown()
-		return fmt.Errorf("natsenv: the server was not ready within %s; its streams are in %s", startTimeout, s.store)
+		return fmt.Errorf("natsenv: the server was not ready within %s; its streams are in %s",
+			startTimeout, s.store)
 	}
 	s.running = running
 	s.port = running.Addr().(*net.TCPAddr).Port
 	return nil
 }
 
-// Close stops the server for good and removes its temporary folder.
+// Close stops the server for good and removes its temporary directory.
 func (s *Server) Close() error {
 	s.Stop()
 	if s.temp == nil {
@@ -121,14 +125,16 @@ func (s *Server) Close() error {
 	return s.temp.Remove()
 }
 
-// checkPort says what is wrong while it can be said: the server itself only fails to become ready.
+// checkPort returns an error if the port is in use, since the server itself would only not become
+// ready.
 func (s *Server) checkPort() error {
 	if s.port == server.RANDOM_PORT {
 		return nil
 	}
 	l, err := net.Listen("tcp", s.address())
 	if err != nil {
-		return fmt.Errorf("natsenv: another program took the server's port while it was down: %w", err)
+		return fmt.Errorf("natsenv: another program took the server's port while it was down: %w",
+			err)
 	}
 	return l.Close()
 }

@@ -31,7 +31,8 @@ func TestStreamsSurviveARestartOnTheSamePort(t *testing.T) {
 	server := natsenv.New(t)
 	url := server.URL()
 	js := connect(t, url)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(t.Context(), "s.one", []byte("1")); err != nil {
@@ -45,7 +46,7 @@ func TestStreamsSurviveARestartOnTheSamePort(t *testing.T) {
 		t.Fatal("a stopped server takes connections")
 	}
 
-	for range 2 { // the second finds it running
+	for range 2 { // the second time, it is running
 		if err := server.Restart(); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,8 @@ func TestServersAreSeparate(t *testing.T) {
 		t.Fatalf("both servers are at %s", one.URL())
 	}
 	js := connect(t, one.URL())
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := connect(t, two.URL()).Stream(t.Context(), "S"); err == nil {
@@ -86,7 +88,8 @@ func TestRestartSaysThatThePortIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := server.Restart(); err == nil || !strings.Contains(err.Error(), "took the server's port") {
+	if err := server.Restart(); err == nil ||
+		!strings.Contains(err.Error(), "took the server's port") {
 		t.Errorf("error %v, want one that says that the port is taken", err)
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 )
 
-// startBinaries starts a private instance of the first installation that works. Where says where they were looked for.
-func startBinaries(ctx context.Context, cfg Config, found []installation, version, where string) (*Server, error) {
+// startBinaries starts a private instance of the first installation that works. Where says where
+// they were looked for.
+func startBinaries(
+	ctx context.Context, cfg Config, found []installation, version, where string,
+) (*Server, error) {
 	if len(found) == 0 {
 		return nil, errors.New("no initdb and postgres " + where)
 	}
@@ -28,7 +31,9 @@ func startBinaries(ctx context.Context, cfg Config, found []installation, versio
 	return nil, errors.Join(refusals...)
 }
 
-func startInstallation(ctx context.Context, cfg Config, inst installation, owner *account, version string) (_ *Server, err error) {
+func startInstallation(
+	ctx context.Context, cfg Config, inst installation, owner *account, version string,
+) (_ *Server, err error) {
 	dir, err := newWorkDir(owner)
 	if err != nil {
 		return nil, err
@@ -41,7 +46,7 @@ func startInstallation(ctx context.Context, cfg Config, inst installation, owner
 	bin := inst.bin
 	err = checkVersion(bin, owner, version)
 	if errors.Is(err, os.ErrPermission) && inst.prefix != "" {
-		// The checkout stands where the server's user may not go, such as in root's home.
+		// The server's user may not enter the checkout, if it is in root's home, say.
 		if err = os.CopyFS(dir.Join("pg"), os.DirFS(inst.prefix)); err == nil {
 			bin = dir.Join("pg", "bin")
 			err = checkVersion(bin, owner, version)
@@ -56,7 +61,8 @@ func startInstallation(ctx context.Context, cfg Config, inst installation, owner
 	return startInstance(ctx, cfg, bin, dir, owner)
 }
 
-// initDatabase makes the data directory. Trust is granted to loopback and to nothing else: the server listens nowhere else.
+// initDatabase creates the data directory. Only connections from loopback are trusted; the server
+// listens on no other address.
 func initDatabase(ctx context.Context, bin string, dir *workDir, owner *account) error {
 	cmd := owner.commandContext(ctx, filepath.Join(bin, "initdb"),
 		"--pgdata", dir.data(), "--username", superuser, "--auth", "trust",

@@ -10,13 +10,14 @@ import (
 	"testing"
 )
 
-// fakePostgres makes an installation whose programs only say their version, and otherwise fail.
+// fakePostgres creates an installation whose programs only print their version, and fail otherwise.
 func fakePostgres(t *testing.T, version string) installation {
 	t.Helper()
 	bin := t.TempDir()
 	openUp(t, bin)
 	for _, program := range []string{"initdb", "postgres"} {
-		script := "#!/bin/sh\necho '" + program + " (PostgreSQL) " + version + "'\n[ \"$*\" = --version ]\n"
+		script := "#!/bin/sh\necho '" + program + " (PostgreSQL) " + version +
+			"'\n[ \"$*\" = --version ]\n"
 		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -29,10 +30,17 @@ func TestEveryInstallationThatRefusesSaysWhy(t *testing.T) {
 	old, other, broken := fakePostgres(t, "13.9"), fakePostgres(t, "15.2"), fakePostgres(t, "16.1")
 	missing := installation{bin: filepath.Join(t.TempDir(), "none")}
 	for version, want := range map[string][]string{
-		"":   {old.bin + ` is version "13", older than 14`, missing.bin + "/initdb does not run", broken.bin + "/initdb: exit status 1"},
-		"16": {other.bin + " is version 15, and " + envVersion + " asks for 16", broken.bin + "/initdb: exit status 1"},
+		"": {
+			old.bin + ` is version "13", older than 14`, missing.bin + "/initdb does not run",
+			broken.bin + "/initdb: exit status 1",
+		},
+		"16": {
+			other.bin + " is version 15, and " + envVersion + " asks for 16",
+			broken.bin + "/initdb: exit status 1",
+		},
 	} {
-		_, err := startBinaries(t.Context(), Config{}, []installation{old, missing, other, broken}, version, "here")
+		_, err := startBinaries(t.Context(), Config{}, []installation{old, missing, other, broken},
+			version, "here")
 		if err == nil {
 			t.Fatal("a server out of nothing")
 		}
@@ -46,7 +54,8 @@ func TestEveryInstallationThatRefusesSaysWhy(t *testing.T) {
 
 func TestNoInstallationIsARefusal(t *testing.T) {
 	t.Parallel()
-	if _, err := startBinaries(t.Context(), Config{}, nil, "", "here"); err == nil || !strings.Contains(err.Error(), "no initdb and postgres here") {
+	if _, err := startBinaries(t.Context(), Config{}, nil, "", "here"); err == nil ||
+		!strings.Contains(err.Error(), "no initdb and postgres here") {
 		t.Errorf("error %v, want one that says that there is none", err)
 	}
 }
@@ -95,7 +104,8 @@ func TestAnotherServerOnThePortIsNotTakenForTheOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inst.kill()
-	if _, err := inst.awaitReady(t.Context(), other.admin, "test"); err == nil || !strings.Contains(err.Error(), "ended at once") {
+	if _, err := inst.awaitReady(t.Context(), other.admin, "test"); err == nil ||
+		!strings.Contains(err.Error(), "ended at once") {
 		t.Errorf("error %v, want one that says that the own server ended", err)
 	}
 }
@@ -116,7 +126,8 @@ func TestFetchedServerIsCopiedWhereItsUserMayNotGo(t *testing.T) {
 	prefix := filepath.Join(closed, "pg")
 
 	inst := installation{bin: filepath.Join(prefix, "bin")}
-	if _, err := startBinaries(t.Context(), Config{}, []installation{inst}, "", "here"); err == nil || !strings.Contains(err.Error(), "does not run as user") {
+	if _, err := startBinaries(t.Context(), Config{}, []installation{inst}, "",
+		"here"); err == nil || !strings.Contains(err.Error(), "does not run as user") {
 		t.Errorf("error %v, want one that names the user", err)
 	}
 	inst.prefix = prefix

@@ -20,14 +20,15 @@ import (
 const (
 	defaultImage = "postgres:17-alpine"
 
-	probeTimeout = 5 * time.Second // a daemon that takes longer to say what it is does not answer
+	probeTimeout = 5 * time.Second // a daemon that takes longer counts as one that does not answer
 	pullTimeout  = 3 * time.Minute
 	postgresPort = "5432/tcp"
 
 	attemptTimeout = 2 * time.Second // to connect to one address
 )
 
-// imageFor is the image that the environment asks for: one by name, a version of the official one, or the default.
+// imageFor returns the image that the environment asks for: one by name, a version of the official
+// one, or the default.
 func imageFor(name, version string) string {
 	switch {
 	case name != "":
@@ -38,11 +39,10 @@ func imageFor(name, version string) string {
 	return defaultImage
 }
 
-// hush has the library announce its steps no longer on standard error; what goes wrong is in its
-// errors as well.
+// hush stops the library from logging its steps to standard error; its errors say what went wrong.
 var hush = sync.OnceFunc(func() { tclog.SetDefault(tclog.NewNoopLogger()) })
 
-// startDocker runs a container of the image. It refuses within seconds where no daemon answers.
+// startDocker runs a container of the image. It fails within seconds if no daemon answers.
 func startDocker(ctx context.Context, cfg Config, name, version string) (*Server, error) {
 	hush()
 	image := imageFor(name, version)
@@ -67,7 +67,7 @@ func startDocker(ctx context.Context, cfg Config, name, version string) (*Server
 	return server, nil
 }
 
-// prepareImages makes sure that a daemon answers and has what is to be run.
+// prepareImages checks that a daemon answers and has the images, or can pull them.
 func prepareImages(ctx context.Context, image string) error {
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -85,12 +85,13 @@ func prepareImages(ctx context.Context, image string) error {
 	//lint:ignore SA1019 what replaces it is internal to the library
 	reaper := testcontainers.ReaperDefaultImage
 	if err := ensureImage(ctx, docker, reaper); err != nil {
-		return fmt.Errorf("the image that cleans up after containers is missing (set TESTCONTAINERS_RYUK_DISABLED=true to do without): %w", err)
+		return fmt.Errorf("the image that cleans up after containers is missing (set "+
+			"TESTCONTAINERS_RYUK_DISABLED=true to do without): %w", err)
 	}
 	return nil
 }
 
-// ensureImage pulls an image that is not there, once: the library would try again for a quarter of an hour.
+// ensureImage pulls a missing image, once: the library would retry for a quarter of an hour.
 func ensureImage(ctx context.Context, docker *testcontainers.DockerClient, image string) error {
 	if _, err := docker.ImageInspect(ctx, image); err == nil {
 		return nil
@@ -108,7 +109,9 @@ func ensureImage(ctx context.Context, docker *testcontainers.DockerClient, image
 }
 
 // awaitContainer returns once the server in the container answers on the port that Docker gave it.
-func awaitContainer(ctx context.Context, ctr *testcontainers.DockerContainer, image string, user *url.Userinfo) (*Server, error) {
+func awaitContainer(
+	ctx context.Context, ctr *testcontainers.DockerContainer, image string, user *url.Userinfo,
+) (*Server, error) {
 	dog, err := watchContainer(ctr.GetContainerID())
 	if err != nil {
 		return nil, err
@@ -120,19 +123,24 @@ func awaitContainer(ctx context.Context, ctr *testcontainers.DockerContainer, im
 			return &Server{Source: source, admin: admin, stop: stop}, nil
 		}
 		if state, stateErr := ctr.State(ctx); stateErr == nil && !state.Running {
-			return nil, errors.Join(fmt.Errorf("%s ended at once:\n%s", image, containerLog(ctr)), dog.release())
+			return nil, errors.Join(fmt.Errorf("%s ended at once:\n%s", image, containerLog(ctr)),
+				dog.release())
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("%s does not answer: %w\n%s", image, err, containerLog(ctr)), dog.release())
+			return nil, errors.Join(fmt.Errorf("%s does not answer: %w\n%s", image, err,
+				containerLog(ctr)), dog.release())
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// connectContainer tries loopback, then the address that the library takes for the daemon's: where the tests run in a
-// container that shares the host's network, the library is wrong. The password tells other servers apart.
-func connectContainer(ctx context.Context, ctr *testcontainers.DockerContainer, image string, user *url.Userinfo) (*url.URL, string, error) {
+// connectContainer tries loopback, and then the address that the library takes for the daemon's,
+// which is wrong if the tests run in a container that shares the host's network. The password tells
+// the server apart from others.
+func connectContainer(
+	ctx context.Context, ctr *testcontainers.DockerContainer, image string, user *url.Userinfo,
+) (*url.URL, string, error) {
 	host, err := ctr.Host(ctx)
 	if err != nil {
 		return nil, "", err
@@ -145,7 +153,13 @@ func connectContainer(ctx context.Context, ctr *testcontainers.DockerContainer, 
 	for _, host := range []string{"127.0.0.1", host} {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
-		admin := &url.URL{Scheme: "postgres", User: user, Host: net.JoinHostPort(host, port.Port()), Path: "/postgres", RawQuery: "sslmode=disable"}
+		admin := &url.URL{
+			Scheme:   "postgres",
+			User:     user,
+			Host:     net.JoinHostPort(host, port.Port()),
+			Path:     "/postgres",
+			RawQuery: "sslmode=disable",
+		}
 		source, err := describe(attempt, admin, "container of "+image)
 		if err == nil {
 			return admin, source, nil
@@ -163,11 +177,12 @@ func containerLog(ctr *testcontainers.DockerContainer) string {
 		return err.Error()
 	}
 	defer logs.Close()
-	text, _ := io.ReadAll(logs) // what could be read is what there is to show
+	text, _ := io.ReadAll(logs) // show what could be read
 	return string(text[max(0, len(text)-logTailBytes):])
 }
 
-// terminate removes a container, which may be nil, without waiting for the connections to it to be closed.
+// terminate removes a container, which may be nil, without waiting for its connections to be
+// closed.
 func terminate(ctr *testcontainers.DockerContainer) error {
 	if ctr == nil {
 		return nil
@@ -175,7 +190,8 @@ func terminate(ctr *testcontainers.DockerContainer) error {
 	return testcontainers.TerminateContainer(ctr, testcontainers.StopTimeout(0))
 }
 
-// watchContainer does the reaper's work where the reaper is disabled, if the docker command is there to do it with.
+// watchContainer removes the container when this process is gone, if the reaper is disabled and the
+// docker command is on PATH.
 func watchContainer(id string) (*watchdog, error) {
 	docker, err := exec.LookPath("docker")
 	if err != nil || !testcontainers.ReadConfig().RyukDisabled {

@@ -15,27 +15,30 @@ import (
 // oldestMajor is the first PostgreSQL that outboxgen supports.
 const oldestMajor = 14
 
-// rootModule is how the go.mod at the top of the repository begins.
+// rootModule is the first line of the go.mod at the top of the repository.
 const rootModule = "module github.com/outboxgen/outboxgen\n"
 
-// An installation is a folder with the programs of one PostgreSQL.
+// An installation is a directory with the programs of one PostgreSQL.
 type installation struct {
-	bin    string // holds initdb and postgres
-	prefix string // the whole of it, where it may be copied to another place; else ""
+	bin    string // the directory of initdb and postgres
+	prefix string // the whole installation, if it may be copied to another place, or ""
 }
 
-// systemInstallations are those that the machine has of its own: on PATH, then Debian's and Red Hat's folders, the
-// newest first.
+// systemInstallations returns those of the machine: on PATH, and then in the directories of Debian,
+// Red Hat and Homebrew, the newest first.
 func systemInstallations() []installation {
 	var found []installation
 	if postgres, err := exec.LookPath("postgres"); err == nil {
-		// Debian keeps the programs of a version together; PATH may hold links to some of them.
+		// Debian keeps the programs of a version together. Those on PATH may be links to some of
+		// them.
 		if resolved, err := filepath.EvalSymlinks(postgres); err == nil {
 			postgres = resolved
 		}
 		found = append(found, installation{bin: filepath.Dir(postgres)})
 	}
-	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin"} {
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin",
+	} {
 		bins, _ := filepath.Glob(pattern) // the only error is a bad pattern
 		for _, bin := range newestFirst(bins) {
 			if !slices.ContainsFunc(found, func(i installation) bool { return i.bin == bin }) {
@@ -46,7 +49,8 @@ func systemInstallations() []installation {
 	return found
 }
 
-// testdepsInstallations are those that scripts/testdeps.sh put into .testdeps at the top of the repository.
+// testdepsInstallations returns those that scripts/testdeps.sh has fetched into .testdeps at the
+// top of the repository.
 func testdepsInstallations() []installation {
 	root, err := repositoryRoot()
 	if err != nil {
@@ -60,7 +64,8 @@ func testdepsInstallations() []installation {
 	return found
 }
 
-// repositoryRoot walks up from the working directory, which is the package's in a test.
+// repositoryRoot looks for the repository upwards from the working directory, which is the
+// package's in a test.
 func repositoryRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -73,7 +78,8 @@ func repositoryRoot() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod of " + strings.TrimSpace(rootModule) + " above the working directory")
+			return "", errors.New("no go.mod of " + strings.TrimSpace(rootModule) +
+				" above the working directory")
 		}
 		dir = parent
 	}
@@ -81,7 +87,7 @@ func repositoryRoot() (string, error) {
 
 var lastNumber = regexp.MustCompile(`(\d+)\D*$`)
 
-// newestFirst sorts folders by the number in their names.
+// newestFirst sorts directories by the number in their names.
 func newestFirst(dirs []string) []string {
 	number := func(dir string) int {
 		n, _ := strconv.Atoi(lastNumber.FindString(strings.TrimSuffix(dir, "/bin")))
@@ -93,13 +99,14 @@ func newestFirst(dirs []string) []string {
 
 var versionNumber = regexp.MustCompile(`\d+`)
 
-// checkVersion runs postgres --version as the user that is to own the server, which also shows whether that user may
-// run it at all. Want is a major version, or "" for any that is supported.
+// checkVersion runs postgres --version as the user that will own the server, which also shows
+// whether that user may run it. Want is a major version, or "" for any that is supported.
 func checkVersion(bin string, owner *account, want string) error {
 	for _, program := range []string{"initdb", "postgres"} {
 		out, err := owner.command(filepath.Join(bin, program), "--version").CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("%s does not run as %s: %w %s", filepath.Join(bin, program), owner, err, out)
+			return fmt.Errorf("%s does not run as %s: %w %s", filepath.Join(bin, program), owner,
+				err, out)
 		}
 		major := versionNumber.FindString(string(out))
 		if want != "" && major != want {

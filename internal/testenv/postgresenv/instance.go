@@ -24,7 +24,7 @@ const (
 	portAttempts = 5 // another process may take the free port before the server does
 )
 
-// An instance is a postgres process that this one started.
+// An instance is a postgres process that this process has started.
 type instance struct {
 	cmd    *exec.Cmd
 	dir    *workDir
@@ -32,7 +32,9 @@ type instance struct {
 }
 
 // startInstance starts postgres on a data directory and waits until it answers.
-func startInstance(ctx context.Context, cfg Config, bin string, dir *workDir, owner *account) (*Server, error) {
+func startInstance(
+	ctx context.Context, cfg Config, bin string, dir *workDir, owner *account,
+) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var err error
@@ -41,7 +43,8 @@ func startInstance(ctx context.Context, cfg Config, bin string, dir *workDir, ow
 		if port, err = freePort(); err != nil {
 			return nil, err
 		}
-		admin := &url.URL{Scheme: "postgres", User: url.User(superuser), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		admin := &url.URL{Scheme: "postgres", User: url.User(superuser),
+			Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 			Path: "/postgres", RawQuery: "sslmode=disable"}
 		server := &Server{}
 		if err = server.start(ctx, private{cfg: cfg, bin: bin, dir: dir, owner: owner},
@@ -55,7 +58,7 @@ func startInstance(ctx context.Context, cfg Config, bin string, dir *workDir, ow
 	return nil, err
 }
 
-// start starts postgres under the address of admin, and waits until it answers.
+// start starts postgres at the address of admin, and waits until it answers.
 func (s *Server) start(ctx context.Context, p private, admin *url.URL) error {
 	port, err := strconv.Atoi(admin.Port())
 	if err != nil {
@@ -82,7 +85,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// launch starts postgres and the watchdog that ends it, and removes its files, once this process is gone.
+// launch starts postgres, and the watchdog that ends it and removes its files once this process is
+// gone.
 func launch(cfg Config, bin string, dir *workDir, owner *account, port int) (*instance, error) {
 	log, err := os.OpenFile(dir.Join("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -103,8 +107,8 @@ func launch(cfg Config, bin string, dir *workDir, owner *account, port int) (*in
 	return inst, nil
 }
 
-// startOnOwnThread keeps the operating system's thread that forks alive as long as the process: Linux delivers the
-// parent-death signal when that thread ends, not when the parent does.
+// startOnOwnThread keeps the operating system's thread that forks alive as long as the process,
+// because Linux delivers the parent-death signal when that thread ends, not when the parent does.
 func (i *instance) startOnOwnThread() error {
 	started := make(chan error)
 	go func() {
@@ -113,13 +117,14 @@ func (i *instance) startOnOwnThread() error {
 		err := i.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = i.cmd.Wait() // how postgres ended is in its log
+			_ = i.cmd.Wait() // the log says how postgres ended
 		}
 	}()
 	return <-started
 }
 
-// settings are those of a private instance. It has no Unix socket: the path to one may be too long.
+// settings returns those of a private instance. It has no Unix socket, whose path could be too
+// long.
 func settings(cfg Config, dir *workDir, port int) []string {
 	return append([]string{"-D", dir.data(),
 		"-c", "listen_addresses=127.0.0.1",
@@ -128,7 +133,7 @@ func settings(cfg Config, dir *workDir, port int) []string {
 	}, commonSettings(cfg)...)
 }
 
-// commonSettings are those that a container gets as well.
+// commonSettings returns those that a container gets as well.
 func commonSettings(cfg Config) []string {
 	durable := "off"
 	if cfg.Durable {
@@ -146,7 +151,7 @@ func commonSettings(cfg Config) []string {
 	return args
 }
 
-// awaitReady returns once the server answers, or says why it ended.
+// awaitReady waits until the server answers, or returns an error that says why it ended.
 func (i *instance) awaitReady(ctx context.Context, admin *url.URL, origin string) (string, error) {
 	for {
 		source, err := describe(ctx, admin, origin)
@@ -166,7 +171,7 @@ func (i *instance) awaitReady(ctx context.Context, admin *url.URL, origin string
 	}
 }
 
-// checkIdentity tells this server from one that took the port before it could.
+// checkIdentity returns an error if another server has taken the port first.
 func (i *instance) checkIdentity(ctx context.Context, admin *url.URL) error {
 	conn, err := pgx.Connect(ctx, admin.String())
 	if err != nil {
@@ -183,7 +188,7 @@ func (i *instance) checkIdentity(ctx context.Context, admin *url.URL) error {
 	return nil
 }
 
-// stop ends the server in an orderly way, and by force if that takes too long, and removes its
+// stop ends the server in an orderly way, or by force if that takes too long, and removes its
 // files.
 func (i *instance) stop() error {
 	if err := i.end(); err != nil {
@@ -204,9 +209,9 @@ func (i *instance) end() error {
 	return nil
 }
 
-// kill ends the server and its children at once and waits for it.
+// kill ends the server and its children at once, and waits for it.
 func (i *instance) kill() {
-	_ = i.cmd.Process.Signal(immediateShutdown) // the postmaster takes its children along
+	_ = i.cmd.Process.Signal(immediateShutdown) // the postmaster ends its children, too
 	select {
 	case <-i.exited:
 	case <-time.After(stopTimeout):

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// envHelper makes the test binary play the part of a program that uses a server.
+// envHelper is the environment variable that makes the test binary a program which uses a server.
 const envHelper = "OUTBOXGEN_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -34,15 +34,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// helper starts a server, says where, and ends without stopping it: at once, or when it is killed.
+// helper starts a server, prints what identifies it, and ends without stopping it: at once, or when
+// it is killed.
 func helper(mode string) int {
-	server, err := startBinaries(context.Background(), Config{}, append(systemInstallations(), testdepsInstallations()...), "", "here")
+	server, err := startBinaries(context.Background(), Config{},
+		append(systemInstallations(), testdepsInstallations()...), "", "here")
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	url := server.admin.String()
-	// From here on nobody holds the server, as in a program that only hands on its URL.
+	// From here on nothing refers to the server, as in a program that keeps only its URL.
 	for range 3 {
 		runtime.GC()
 	}
@@ -53,7 +55,7 @@ func helper(mode string) int {
 	return 0
 }
 
-// A trace is what a server leaves if it is not cleaned up.
+// A trace is what a server would leave if it were not cleaned up.
 type trace struct {
 	pids []int // the server first, then its children
 	dir  string
@@ -67,7 +69,7 @@ func traceOf(t *testing.T, server *Server) trace {
 	data := query[string](t, pool, "SHOW data_directory")
 	pids := []int{postmaster(t, data)}
 	var children []int32
-	eventually(t, func() error { // they start one after the other
+	eventually(t, func() error { // the processes start one after the other
 		if children = query[[]int32](t, pool,
 			"SELECT array_agg(pid) FROM pg_stat_activity"); len(children) < 3 {
 			return fmt.Errorf("the server names %d processes, want its background ones as well",
@@ -95,7 +97,7 @@ func postmaster(t *testing.T, data string) int {
 	return pid
 }
 
-// awaitGone fails the test where something of the server is left after a while.
+// awaitGone fails the test if the server's processes and files do not disappear.
 func (tr trace) awaitGone(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
@@ -111,7 +113,7 @@ func (tr trace) awaitGone(t *testing.T) {
 	})
 }
 
-// alive does not count a process that only waits for its parent to notice.
+// alive reports whether a process runs. A zombie does not count.
 func alive(pid int) bool {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		_, state, _ := strings.Cut(string(stat), ") ")
@@ -120,7 +122,7 @@ func alive(pid int) bool {
 	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
-// eventually asks again until there is no complaint. Its limit ends a test that hangs.
+// eventually calls complaint until it returns nil. Its time limit ends a test that hangs.
 func eventually(t *testing.T, complaint func() error) {
 	t.Helper()
 	deadline := time.NewTimer(3 * time.Minute)
@@ -175,7 +177,7 @@ func TestServerOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	}
 }
 
-// startHelper runs the test binary as another program and returns what it prints first.
+// startHelper runs the test binary as a helper, and returns what it prints first.
 func startHelper(t *testing.T, mode string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -238,7 +240,8 @@ func TestServerEndsWithAProgramThatForgetsIt(t *testing.T) {
 	}
 }
 
-// openUp lets the user that owns the server into a folder of the test's, as it may enter the system's own.
+// openUp allows the server's user to enter a directory of the test, as it may enter the system's
+// own.
 func openUp(t *testing.T, dir string) {
 	t.Helper()
 	for top := filepath.Clean(os.TempDir()); dir != top && dir != "/"; dir = filepath.Dir(dir) {
@@ -251,7 +254,7 @@ func openUp(t *testing.T, dir string) {
 func TestDaemonThatDoesNotAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "d.sock")
-	l, err := net.Listen("unix", socket) // never accepts
+	l, err := net.Listen("unix", socket) // it accepts no connection
 	if err != nil {
 		t.Fatal(err)
 	}

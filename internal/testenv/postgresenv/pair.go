@@ -18,14 +18,13 @@ type private struct {
 	inst  *instance
 }
 
-// ErrNotPrivate says that a server is not one that this process started from binaries on this
-// machine.
+// ErrNotPrivate says that this process has not started the server from binaries on this machine.
 var ErrNotPrivate = errors.New(
 	"postgresenv: only a private instance of binaries on this machine can do that",
 )
 
-// Kill ends the server at once, as a loss of power does, except for what the system has yet to
-// write: nothing is flushed, and it recovers when it starts again.
+// Kill ends the server at once and flushes nothing, as a loss of power does, except that the system
+// still writes what it has buffered. The server recovers when it starts again.
 func (s *Server) Kill() error {
 	if s.private == nil {
 		return ErrNotPrivate
@@ -34,7 +33,7 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart ends the server in an orderly way, and starts it again under the same address.
+// Restart stops the server in an orderly way, and starts it again at the same address.
 func (s *Server) Restart(ctx context.Context) error {
 	if s.private == nil {
 		return ErrNotPrivate
@@ -46,7 +45,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.start(ctx, *p, s.admin)
 }
 
-// StartPair starts a server and a hot standby that follows it, until it is promoted by pg_promote()
+// StartPair starts a server and a hot standby that follows it until it is promoted by pg_promote()
 // or its primary_conninfo is reset. Both are private instances.
 func StartPair(ctx context.Context, cfg Config) (primary, standby *Server, err error) {
 	primary, err = Start(ctx, cfg)
@@ -79,15 +78,14 @@ func StartPair(ctx context.Context, cfg Config) (primary, standby *Server, err e
 	return primary, standby, nil
 }
 
-// URLOf returns the URL of a database on this server that was made on another one, of which it is
-// the standby.
+// URLOf returns the URL, on this standby, of a database that was created on its primary.
 func (s *Server) URLOf(db Database) string {
 	u := *s.admin
 	u.Path = "/" + db.Name
 	return u.String()
 }
 
-// copyForStandby copies the data directory of a server that has ended in an orderly way.
+// copyForStandby copies the data directory of a server that has been stopped in an orderly way.
 func copyForStandby(ctx context.Context, p *private, admin *url.URL) (*workDir, error) {
 	dir, err := newWorkDir(p.owner)
 	if err != nil {

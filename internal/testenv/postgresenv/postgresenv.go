@@ -1,9 +1,10 @@
-// Package postgresenv gives tests a real PostgreSQL: one server for a test binary, started when the first test asks for
-// it, and one database for each call.
+// Package postgresenv gives tests a real PostgreSQL: one server for each test binary, started when
+// the first test asks for it, and one database for each call.
 //
-// The server is the first of these that works: the one that OUTBOXGEN_TEST_POSTGRES_URL names, a container, a private
-// instance of the binaries on this machine, a private instance of what scripts/testdeps.sh fetched. Where none works, a
-// test is skipped on a laptop and fails where CI is set. Nothing outlives the test binary, however it ends.
+// The server is the first of these that works: the one that OUTBOXGEN_TEST_POSTGRES_URL names, a
+// container, a private instance of the binaries on this machine, a private instance of what
+// scripts/testdeps.sh fetched. If none works, a test is skipped, or fails if CI is set. Nothing
+// outlives the test binary, however it ends.
 package postgresenv
 
 import (
@@ -18,11 +19,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// cleanupTimeout bounds each step of clearing up after a test.
+// cleanupTimeout is the time limit of each step of cleaning up after a test.
 const cleanupTimeout = 2 * time.Minute
 
-// Open returns a pool on a fresh, empty database of the test's own. The pool is closed and the database dropped when the
-// test ends. Tests may call it in parallel, and a test more than once.
+// Open returns a pool on a new, empty database of the test's own. When the test ends, the pool is
+// closed and the database dropped. Tests may call it in parallel, and more than once.
 func Open(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	db := New(t)
@@ -34,7 +35,8 @@ func Open(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// closePool reports a connection that the test never gave back, instead of waiting for it for ever.
+// closePool closes a pool, and reports connections that the test has not released instead of
+// waiting for them for ever.
 func closePool(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	closed := make(chan struct{})
@@ -45,12 +47,14 @@ func closePool(t testing.TB, pool *pgxpool.Pool) {
 	select {
 	case <-closed:
 	case <-time.After(cleanupTimeout):
-		t.Errorf("postgresenv: the test ended with %d connections of its pool in use: release them, close rows, end transactions",
+		t.Errorf("postgresenv: the test ended with %d connections of its pool in use: release "+
+			"them, close rows, end transactions",
 			pool.Stat().AcquiredConns())
 	}
 }
 
-// New returns a fresh, empty database of the test's own, dropped when the test ends even if connections are still open.
+// New returns a new, empty database of the test's own. It is dropped when the test ends, even if
+// connections are still open.
 func New(t testing.TB) Database {
 	t.Helper()
 	server := Shared(t)
@@ -69,8 +73,9 @@ func New(t testing.TB) Database {
 	return db
 }
 
-// Shared returns the server of this test binary and starts it at the first call. It lives until the binary ends: do not
-// stop it. A test that wants to stop, or to configure, a server calls [Start].
+// Shared returns the server of this test binary, which it starts at the first call. The server runs
+// until the binary ends: do not stop it. A test that wants to stop or configure a server calls
+// [Start].
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	server, err := sharedServer()
@@ -84,7 +89,7 @@ var sharedServer = sync.OnceValues(func() (*Server, error) {
 	return Start(context.Background(), Config{})
 })
 
-// giveUp skips the test where nothing but the lack of a server is wrong, and nobody promised one.
+// giveUp skips the test if only a server is missing and none is required, and fails it otherwise.
 func giveUp(t testing.TB, err error, ci bool) {
 	t.Helper()
 	var none *UnavailableError

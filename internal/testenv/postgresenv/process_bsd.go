@@ -4,5 +4,5 @@ package postgresenv
 
 import "os/exec"
 
-// dieWithParent keeps the terminal's interrupts from the server; its end is up to the watchdog.
+// dieWithParent keeps interrupts from the terminal away from the server, which the watchdog ends.
 func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr.Setsid = true }

@@ -10,9 +10,10 @@ import (
 	"runtime"
 )
 
-var errNoPrivateInstance = errors.New("a private instance is not supported on " + runtime.GOOS + ": use Docker, or name a server")
+var errNoPrivateInstance = errors.New("a private instance is not supported on " + runtime.GOOS +
+	": use Docker, or name a server")
 
-// os knows no signals here.
+// Package os has no such signals on this system.
 var (
 	fastShutdown      = os.Kill
 	immediateShutdown = os.Kill
@@ -20,12 +21,14 @@ var (
 
 type account struct{}
 
-// serverAccount refuses, so that nothing below is ever called.
+// serverAccount returns an error, so that nothing below is ever called.
 func serverAccount() (*account, error) { return nil, errNoPrivateInstance }
 
 func (a *account) String() string { return "the current user" }
 
-func (a *account) command(name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
+func (a *account) command(name string, args ...string) *exec.Cmd {
+	return exec.Command(name, args...)
+}
 
 func (a *account) commandContext(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, name, args...)

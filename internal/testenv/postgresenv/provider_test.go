@@ -21,10 +21,15 @@ func TestProvidersAreChosenByTheEnvironment(t *testing.T) {
 		want     []string
 		required bool
 	}{
-		"nothing set":           {nil, []string{"docker", "local", "testdeps"}, false},
-		"a URL":                 {map[string]string{envURL: "postgres://x"}, []string{"url"}, true},
-		"a provider":            {map[string]string{envProvider: "testdeps"}, []string{"testdeps"}, true},
-		"a provider over a URL": {map[string]string{envProvider: "local", envURL: "postgres://x"}, []string{"local"}, true},
+		"nothing set": {nil, []string{"docker", "local", "testdeps"}, false},
+		"a URL":       {map[string]string{envURL: "postgres://x"}, []string{"url"}, true},
+		"a provider": {
+			map[string]string{envProvider: "testdeps"}, []string{"testdeps"}, true,
+		},
+		"a provider over a URL": {
+			map[string]string{envProvider: "local", envURL: "postgres://x"}, []string{"local"},
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +42,8 @@ func TestProvidersAreChosenByTheEnvironment(t *testing.T) {
 				got = append(got, p.name)
 			}
 			if !slices.Equal(got, c.want) || required != c.required {
-				t.Errorf("got %v required %v, want %v required %v", got, required, c.want, c.required)
+				t.Errorf("got %v required %v, want %v required %v", got, required, c.want,
+					c.required)
 			}
 		})
 	}
@@ -46,7 +52,8 @@ func TestProvidersAreChosenByTheEnvironment(t *testing.T) {
 func TestUnknownProviderIsRefusedWithTheKnownOnes(t *testing.T) {
 	t.Parallel()
 	_, _, err := chooseProviders(environment(map[string]string{envProvider: "podman"}))
-	if err == nil || !strings.Contains(err.Error(), `"podman"`) || !strings.Contains(err.Error(), "url, docker, local, testdeps") {
+	if err == nil || !strings.Contains(err.Error(), `"podman"`) ||
+		!strings.Contains(err.Error(), "url, docker, local, testdeps") {
 		t.Errorf("error %v, want one that names podman and the known providers", err)
 	}
 }
@@ -81,7 +88,10 @@ func TestErrorNamesEveryRefusalAndTheWaysToMendIt(t *testing.T) {
 	if !errors.Is(err, noDaemon) {
 		t.Errorf("errors.Is does not find the refusal in %v", err)
 	}
-	for _, want := range []string{"docker:   no daemon", "local:    two\n            lines", envURL, envImage, "apt-get install postgresql", "scripts/testdeps.sh pg17"} {
+	for _, want := range []string{
+		"docker:   no daemon", "local:    two\n            lines", envURL, envImage,
+		"apt-get install postgresql", "scripts/testdeps.sh pg17",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error lacks %q:\n%v", want, err)
 		}
@@ -92,7 +102,8 @@ func TestCancelledStartIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := startFirst(ctx, Config{}, []provider{refuse("docker", ctx.Err()), refuse("local", nil)}, false)
+	_, err := startFirst(ctx, Config{},
+		[]provider{refuse("docker", ctx.Err()), refuse("local", nil)}, false)
 	var none *UnavailableError
 	if !errors.Is(err, context.Canceled) || errors.As(err, &none) {
 		t.Errorf("error %v, want the cancellation and no list of refusals", err)
@@ -114,7 +125,7 @@ func (f *fakeTB) end(how string, args []any) {
 	runtime.Goexit()
 }
 
-// outcome runs giveUp as the last thing of a test of its own.
+// outcome runs giveUp at the end of a test of its own, and returns how that ended.
 func outcome(err error, ci bool) string {
 	f := &fakeTB{}
 	done := make(chan struct{})
@@ -129,7 +140,9 @@ func outcome(err error, ci bool) string {
 func TestMissingServerSkipsOnALaptopAndFailsInCI(t *testing.T) {
 	t.Parallel()
 	missing := &UnavailableError{Refusals: []Refusal{{"docker", errors.New("no daemon")}}}
-	required := &UnavailableError{Refusals: []Refusal{{"url", errors.New("refused")}}, Required: true}
+	required := &UnavailableError{
+		Refusals: []Refusal{{"url", errors.New("refused")}}, Required: true,
+	}
 	for name, c := range map[string]struct {
 		err  error
 		ci   bool
@@ -151,7 +164,9 @@ func TestMissingServerSkipsOnALaptopAndFailsInCI(t *testing.T) {
 
 func TestCIIsSetByAnyValueThatDoesNotDenyIt(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]bool{"": false, "0": false, "False": false, "no": false, "true": true, "1": true, "yes": true} {
+	for value, want := range map[string]bool{
+		"": false, "0": false, "False": false, "no": false, "true": true, "1": true, "yes": true,
+	} {
 		if got := isCI(value); got != want {
 			t.Errorf("CI=%q: got %v, want %v", value, got, want)
 		}
@@ -165,8 +180,10 @@ func TestServerNamedByURLMustBeUsable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ url, want string }{
-		"nobody listens": {fmt.Sprintf("postgres://u:secret@127.0.0.1:%d/postgres", port), "cannot be used"},
-		"no URL":         {"host=127.0.0.1 password=secret", "not of the form"},
+		"nobody listens": {
+			fmt.Sprintf("postgres://u:secret@127.0.0.1:%d/postgres", port), "cannot be used",
+		},
+		"no URL": {"host=127.0.0.1 password=secret", "not of the form"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +192,8 @@ func TestServerNamedByURLMustBeUsable(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = startFirst(t.Context(), Config{}, chosen, required)
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("error %v, want %q and no password", err, c.want)
 			}
 			if got := outcome(err, false); !strings.HasPrefix(got, "fatal") {

@@ -57,13 +57,14 @@ func TestDatabaseIsDroppedWhenTheTestEnds(t *testing.T) {
 	t.Run("inner", func(t *testing.T) {
 		db := New(t)
 		name = db.Name
-		// Left open on purpose: the drop must not wait for it.
+		// The connection stays open on purpose: the drop must not wait for it.
 		if _, err := pgx.Connect(t.Context(), db.URL); err != nil {
 			t.Fatal(err)
 		}
 	})
 	var exists bool
-	if err := outer.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil {
+	const query = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)"
+	if err := outer.QueryRow(t.Context(), query, name).Scan(&exists); err != nil {
 		t.Fatal(err)
 	}
 	if exists {
@@ -95,7 +96,8 @@ func TestServerIsFastUnlessAskedToBeDurable(t *testing.T) {
 
 func TestServerHasTheSettingsAskedFor(t *testing.T) {
 	t.Parallel()
-	pool := openOn(t, startPrivate(t, Config{Settings: map[string]string{"work_mem": "3MB", "max_connections": "20"}}))
+	pool := openOn(t, startPrivate(t,
+		Config{Settings: map[string]string{"work_mem": "3MB", "max_connections": "20"}}))
 	for setting, want := range map[string]string{"work_mem": "3MB", "max_connections": "20"} {
 		if got := query[string](t, pool, "SHOW "+setting); got != want {
 			t.Errorf("%s is %s, want %s", setting, got, want)
@@ -119,7 +121,7 @@ func TestURLNamesAServerThatIsLeftRunning(t *testing.T) {
 	}
 }
 
-// openOn returns a pool on a fresh database of a certain server.
+// openOn returns a pool on a new database of the given server.
 func openOn(t *testing.T, server *Server) *pgxpool.Pool {
 	t.Helper()
 	db, err := server.CreateDatabase(t.Context())
@@ -134,8 +136,8 @@ func openOn(t *testing.T, server *Server) *pgxpool.Pool {
 	return pool
 }
 
-// privateInstallations are whatever binaries are here. Where there are none, and the tests have their server from
-// elsewhere, there is nothing to test.
+// privateInstallations returns the installations on this machine. If there are none, and the tests
+// have their server from elsewhere, it skips the test.
 func privateInstallations(t *testing.T) []installation {
 	t.Helper()
 	found := append(systemInstallations(), testdepsInstallations()...)
@@ -150,7 +152,7 @@ func privateInstallations(t *testing.T) []installation {
 	return found
 }
 
-// startPrivate starts a private instance, stopped when the test ends.
+// startPrivate starts a private instance, which is stopped when the test ends.
 func startPrivate(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	server, err := startBinaries(t.Context(), cfg, privateInstallations(t), "", "here")

@@ -11,13 +11,13 @@ import (
 
 const logTailBytes = 2000
 
-// A workDir holds everything of one private instance.
+// A workDir has all files of one private instance.
 type workDir struct {
 	*tempdir.Dir
 	watchdog *watchdog // nil until the server runs
 }
 
-// newWorkDir makes a folder that belongs to the server's user, with an empty data directory.
+// newWorkDir creates a directory that belongs to the server's user, with an empty data directory.
 func newWorkDir(owner *account) (*workDir, error) {
 	temp, err := tempdir.New("outboxgen-pg-")
 	if err != nil {
@@ -38,7 +38,7 @@ func newWorkDir(owner *account) (*workDir, error) {
 
 func (d *workDir) data() string { return d.Join("data") }
 
-// logTail is the end of what postgres wrote.
+// logTail returns the end of what postgres has logged.
 func (d *workDir) logTail() string {
 	log, err := os.ReadFile(d.Join("log"))
 	if err != nil {
@@ -47,7 +47,7 @@ func (d *workDir) logTail() string {
 	return string(log[max(0, len(log)-logTailBytes):])
 }
 
-// watch sees to it that the server and the folder do not outlive this process.
+// watch makes sure that the server and the directory do not outlive this process.
 func (d *workDir) watch(pid int) (err error) {
 	if err = d.watchdog.release(); err == nil {
 		d.watchdog, err = startWatchdog(serverWatchdog, strconv.Itoa(pid), d.Join())
@@ -55,7 +55,7 @@ func (d *workDir) watch(pid int) (err error) {
 	return err
 }
 
-// remove deletes the folder and ends the watchdog.
+// remove deletes the directory and ends the watchdog.
 func (d *workDir) remove() error {
 	err := errors.Join(d.Remove(), d.watchdog.release())
 	d.watchdog = nil

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// lockNew creates a file. It locks nothing, and so lockExisting always refuses and nothing is taken for stale.
+// lockNew creates a file without a lock. lockExisting therefore always fails, so that no directory
+// is taken for one of a dead process.
 func lockNew(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// lockNew creates a file and locks it until it is closed, at the latest with the end of the process.
+// lockNew creates a file and locks it until it is closed, or the process ends.
 func lockNew(path string) (*os.File, error) { return lock(path, os.O_CREATE|os.O_EXCL|os.O_RDWR) }
 
-// lockExisting fails where there is no such file, or its maker lives.
+// lockExisting fails if there is no such file, or if the process that created it is alive.
 func lockExisting(path string) (*os.File, error) { return lock(path, os.O_RDWR) }
 
 func lock(path string, flag int) (*os.File, error) {

@@ -1,5 +1,5 @@
-// Package tempdir makes temporary folders that do not pile up: what a killed process leaves, the next one to ask for a
-// folder of the same kind removes.
+// Package tempdir creates temporary directories that do not accumulate: those of killed processes
+// are removed when another process asks for one of the same kind.
 package tempdir
 
 import (
@@ -10,20 +10,22 @@ import (
 	"sync"
 )
 
-// lockName is the file whose lock says that the folder's maker lives.
+// lockName is the file whose lock says that the process which created the directory is alive.
 const lockName = "lock"
 
-// Dir is a temporary folder of this process.
+// Dir is a temporary directory of this process.
 type Dir struct {
 	path string
 	lock *os.File
 }
 
-// held keeps the locks reachable until they are released: the garbage collector would close them.
+// held keeps the lock files reachable until they are closed, since the garbage collector would
+// close them.
 var held sync.Map
 
-// New makes an empty folder whose name begins with prefix, below the system's folder for temporary files, and removes
-// those of dead processes there. A file named lock is in it, and the caller leaves that alone.
+// New creates an empty directory whose name begins with prefix, in the system's directory for
+// temporary files, and removes those of dead processes there. The directory has a file named lock,
+// which the caller must leave alone.
 func New(prefix string) (*Dir, error) {
 	removeStale(os.TempDir(), prefix)
 	path, err := os.MkdirTemp("", prefix)
@@ -38,15 +40,17 @@ func New(prefix string) (*Dir, error) {
 	return d, nil
 }
 
-// Join returns the path of something in the folder, or the folder's own.
-func (d *Dir) Join(elem ...string) string { return filepath.Join(append([]string{d.path}, elem...)...) }
+// Join returns the path of something in the directory, or the directory's own.
+func (d *Dir) Join(elem ...string) string {
+	return filepath.Join(append([]string{d.path}, elem...)...)
+}
 
-// Remove deletes the folder. Later calls do nothing.
+// Remove deletes the directory. Later calls do nothing.
 func (d *Dir) Remove() error {
 	if _, first := held.LoadAndDelete(d); !first {
 		return nil
 	}
-	// Closed first, for the systems that do not delete an open file.
+	// The lock is closed first, since some systems do not delete an open file.
 	return errors.Join(d.lock.Close(), os.RemoveAll(d.path))
 }
 
@@ -55,9 +59,9 @@ func removeStale(parent, prefix string) {
 	for _, dir := range dirs {
 		lock, err := lockExisting(filepath.Join(dir, lockName))
 		if err != nil {
-			continue // in use, being made, or somebody else's
+			continue // it is in use, being created, or another program's
 		}
-		_ = os.RemoveAll(dir) // the next one tries again
+		_ = os.RemoveAll(dir) // the next process tries again
 		_ = lock.Close()
 	}
 }

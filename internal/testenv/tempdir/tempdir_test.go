@@ -29,7 +29,7 @@ func TestNewRemovesWhatDeadProcessesLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []*Dir{stale, other} { // as the end of their process does
+	for _, d := range []*Dir{stale, other} { // as happens at the end of their process
 		if err := d.lock.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,8 @@ type BaseStore struct{}
 
 func (BaseStore) mustEmbedBaseStore() {}
 
+var _ interface{ mustEmbedBaseStore() } = BaseStore{}
+
 // Watermark returns 0: every read begins at the start of a shard, which is correct for every
 // database, but slow if the backlog is long.
 func (BaseStore) Watermark(context.Context, WatermarkParams) (WatermarkResult, error) {

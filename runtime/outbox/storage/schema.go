@@ -1,9 +1,6 @@
 package storage
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // ErrMigrationMissing is wrapped by errors that say which migration has to be applied before the
 // code can work on the database.
@@ -36,10 +33,10 @@ type SchemaVersion struct {
 func (s Schema) Check(found []SchemaVersion) error {
 	for _, need := range s.Features {
 		have := SchemaVersion{Feature: need.Feature}
-		at := slices.IndexFunc(found,
-			func(v SchemaVersion) bool { return v.Feature == need.Feature })
-		if at >= 0 {
-			have = found[at]
+		for _, v := range found {
+			if v.Feature == need.Feature {
+				have = v
+			}
 		}
 		if err := s.compare(need, have); err != nil {
 			return err
@@ -51,18 +48,17 @@ func (s Schema) Check(found []SchemaVersion) error {
 func (s Schema) compare(need FeatureVersion, have SchemaVersion) error {
 	switch {
 	case have.Version == 0:
-		return fmt.Errorf("%w: the tables of %q do not exist, and this code needs "+
-			"their version %d: apply %s",
-			ErrMigrationMissing, need.Feature, need.Version, s.migrations(need, 1))
+		return fmt.Errorf("%w: the tables of %q do not exist, and this code needs their version "+
+			"%d: "+
+			"apply %s", ErrMigrationMissing, need.Feature, need.Version, s.migrations(need, 1))
 	case have.Version < need.Version:
-		return fmt.Errorf("%w: the tables of %q have version %d, and this code needs "+
-			"version %d: apply %s",
-			ErrMigrationMissing, need.Feature, have.Version, need.Version,
+		return fmt.Errorf("%w: the tables of %q have version %d, and this code needs version %d: "+
+			"apply %s", ErrMigrationMissing, need.Feature, have.Version, need.Version,
 			s.migrations(need, have.Version+1))
 	case need.Version < have.MinCompatible:
-		return fmt.Errorf("%w: the tables of %q have version %d and serve code "+
-			"of version %d or newer, and this code is of version %d: deploy a release that was "+
-			"generated for version %d",
+		return fmt.Errorf("%w: the tables of %q have version %d and serve code of version %d or "+
+			"newer, and this code is of version %d: deploy a release that was generated for "+
+			"version %d",
 			ErrUnusable, need.Feature, have.Version, have.MinCompatible, need.Version, have.Version)
 	}
 	return nil
@@ -79,6 +75,6 @@ func (s Schema) migrations(need FeatureVersion, first int) string {
 	if first == need.Version {
 		return fmt.Sprintf("the migration %s of %s", name(first), s.Migrations)
 	}
-	return fmt.Sprintf("the migrations of %s, from %s to %s", s.Migrations, name(first),
-		name(need.Version))
+	return fmt.Sprintf("the migrations of %s, from %s to %s",
+		s.Migrations, name(first), name(need.Version))
 }

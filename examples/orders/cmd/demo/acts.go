@@ -13,17 +13,23 @@ import (
 
 // placeOrder places an order of one mug.
 func (w *world) placeOrder(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.shop.PlaceOrder(ctx, tx, oneMug()) })
+	return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		return w.shop.PlaceOrder(ctx, tx, oneMug())
+	})
 }
 
 func oneMug() orders.Order {
 	return orders.Order{
-		ID: uuid.New(), CustomerID: uuid.New(), Email: "customer@shop.example", Channel: events.ChannelWeb,
-		Lines: []events.OrderLine{{Sku: "mug", Quantity: 1, Price: events.Money{Amount: 990, Currency: "EUR"}}},
+		ID: uuid.New(), CustomerID: uuid.New(),
+		Email: "customer@shop.example", Channel: events.ChannelWeb,
+		Lines: []events.OrderLine{{
+			Sku: "mug", Quantity: 1, Price: events.Money{Amount: 990, Currency: "EUR"},
+		}},
 	}
 }
 
-// arrive is what n orders come to in the end: two events each, the order's and the reservation's, and one mug less.
+// arrive adds to a state what n orders lead to in the end: for each, the order's event, the
+// reservation's event, and one mug less.
 func arrive(n int) func(*state) {
 	return func(s *state) {
 		s.Mugs -= n
@@ -40,10 +46,14 @@ func brokerUp(ctx context.Context, w *world) error {
 	if err := w.placeOrder(ctx); err != nil {
 		return err
 	}
-	if err := w.reach(ctx, "order and event are there", func(s *state) { s.Orders++; s.Outbox++ }); err != nil {
+	if err := w.reach(ctx, "order and event are there", func(s *state) {
+		s.Orders++
+		s.Outbox++
+	}); err != nil {
 		return err
 	}
-	w.say("The relay starts and publishes the event. The inventory starts and reserves a mug; that is an event too.")
+	w.say("The relay starts and publishes the event. The inventory starts and reserves a mug; " +
+		"that is an event too.")
 	if err := errors.Join(w.startRelay(), w.startInventory()); err != nil {
 		return err
 	}
@@ -79,7 +89,8 @@ func brokerDown(ctx context.Context, w *world) error {
 	}
 	w.brokerIsDown = false
 	err = w.reach(ctx, "the events have arrived", func(s *state) {
-		s.OrderMessages, s.StockMessages, s.Unhandled = before.OrderMessages, before.StockMessages, before.Unhandled
+		s.OrderMessages, s.StockMessages = before.OrderMessages, before.StockMessages
+		s.Unhandled = before.Unhandled
 		arrive(n)(s)
 	})
 	if err != nil {
@@ -90,7 +101,8 @@ func brokerDown(ctx context.Context, w *world) error {
 }
 
 func rolledBack(ctx context.Context, w *world) error {
-	w.say("The order and its event are written. Then the payment is declined, and the transaction rolled back.")
+	w.say("The order and its event are written. Then the payment is declined, and the " +
+		"transaction rolled back.")
 	order, declined := oneMug(), errors.New("payment declined")
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		return errors.Join(w.shop.PlaceOrder(ctx, tx, order), declined)
@@ -105,13 +117,18 @@ func rolledBack(ctx context.Context, w *world) error {
 	if err := w.placeOrder(ctx); err != nil {
 		return err
 	}
-	if err := w.reach(ctx, "its event has arrived", func(s *state) { s.Orders++; arrive(1)(s) }); err != nil {
+	if err := w.reach(ctx, "its event has arrived", func(s *state) {
+		s.Orders++
+		arrive(1)(s)
+	}); err != nil {
 		return err
 	}
 	var found int
-	err = w.pool.QueryRow(ctx, "SELECT count(*) FROM outbox_status WHERE key = $1", order.ID.String()).Scan(&found)
+	err = w.pool.QueryRow(ctx, "SELECT count(*) FROM outbox_status WHERE key = $1",
+		order.ID.String()).Scan(&found)
 	if err != nil || found != 0 {
-		return fmt.Errorf("got %d events of the rolled back order and error %w, want none", found, err)
+		return fmt.Errorf("got %d events of the rolled back order and error %w, want none", found,
+			err)
 	}
 	w.proved("an order that was rolled back has no event")
 	return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/outboxgen/outboxgen/examples/orders/internal/shopdb"
 )
 
-// The two ways to write to a database and to a broker by hand. The process that does it is killed between the two.
+// The two ways to write to a database and a broker by hand. The process is killed between the two
+// writes.
 const (
 	byHandCommand = "by-hand"
 	commitFirst   = "commit-first"
@@ -22,7 +23,7 @@ const (
 	halfWay = "half-way"
 )
 
-// writeByHand is the body of that process.
+// writeByHand is what that process runs.
 func writeByHand(ctx context.Context, way string) error {
 	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -57,7 +58,8 @@ func writeByHand(ctx context.Context, way string) error {
 	return inTurn(ctx, commit, publish)
 }
 
-// inTurn stops between the two for the demo to kill it. Elsewhere that moment is shorter, and comes more often.
+// inTurn waits between the two writes, for the demo to kill the process. In production that moment
+// is shorter, but comes more often.
 func inTurn(ctx context.Context, first, second func() error) error {
 	if err := first(); err != nil {
 		return err
@@ -69,11 +71,12 @@ func inTurn(ctx context.Context, first, second func() error) error {
 
 func insertOrder(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	return shopdb.New(tx).InsertOrder(ctx, shopdb.InsertOrderParams{
-		ID: id, CustomerID: uuid.New(), Email: "customer@shop.example", Total: 990, Currency: "EUR", PlacedAt: time.Now(),
+		ID: id, CustomerID: uuid.New(), Email: "customer@shop.example",
+		Total: 990, Currency: "EUR", PlacedAt: time.Now(),
 	})
 }
 
-// dieHalfWay has an order written by hand, and kills the process between its two writes.
+// dieHalfWay has a process write an order by hand, and kills it between its two writes.
 func (w *world) dieHalfWay(ctx context.Context, way string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -98,23 +101,27 @@ func dualWrite(ctx context.Context, w *world) error {
 	if err := w.reach(ctx, "an order without an event", func(s *state) { s.Orders++ }); err != nil {
 		return err
 	}
-	w.say("The other way round: the event is published, then the order is committed. Killed in between again.")
+	w.say("The other way round: the event is published, then the order is committed. Killed in " +
+		"between again.")
 	if err := w.dieHalfWay(ctx, publishFirst); err != nil {
 		return err
 	}
-	err := w.reach(ctx, "an event without an order", func(s *state) { s.OrderMessages++; s.Unhandled++ })
+	err := w.reach(ctx, "an event without an order", func(s *state) {
+		s.OrderMessages++
+		s.Unhandled++
+	})
 	if err != nil {
 		return err
 	}
-	if err := w.announcesNothing(ctx); err != nil {
+	if err := w.checkOrderIsMissing(ctx); err != nil {
 		return err
 	}
 	w.proved("one event is lost for good, and one announces an order that does not exist")
 	return w.startAfresh(ctx)
 }
 
-// announcesNothing checks that the order of the only message is not in the database.
-func (w *world) announcesNothing(ctx context.Context) error {
+// checkOrderIsMissing checks that the order of the only message is not in the database.
+func (w *world) checkOrderIsMissing(ctx context.Context) error {
 	stream, err := w.js.Stream(ctx, orderStream)
 	if err != nil {
 		return err
@@ -124,14 +131,15 @@ func (w *world) announcesNothing(ctx context.Context) error {
 		return err
 	}
 	var exists bool
-	err = w.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM orders WHERE id = $1::uuid)", string(m.Data)).Scan(&exists)
+	err = w.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM orders WHERE id = $1::uuid)",
+		string(m.Data)).Scan(&exists)
 	if err == nil && exists {
 		err = fmt.Errorf("the order %s is there", m.Data)
 	}
 	return err
 }
 
-// startAfresh forgets what was written by hand.
+// startAfresh removes what was written by hand.
 func (w *world) startAfresh(ctx context.Context) error {
 	if _, err := w.pool.Exec(ctx, "TRUNCATE orders, order_lines"); err != nil {
 		return err

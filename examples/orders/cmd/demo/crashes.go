@@ -9,11 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// publishOrder is the operation with which the relay publishes an order's event.
+// publishOrder begins the NATS operation by which the relay publishes an order's event.
 const publishOrder = "PUB shop.orders "
 
 func acknowledgementLost(ctx context.Context, w *world) error {
-	w.say("The line between relay and broker breaks right behind the message, so that its acknowledgement is lost.")
+	w.say("The line between relay and broker breaks right behind the message, so that its " +
+		"acknowledgement is lost.")
 	sprung := w.relayLink.breakAfter(publishOrder)
 	if err := w.placeOrder(ctx); err != nil {
 		return err
@@ -32,8 +33,10 @@ func acknowledgementLost(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	w.say("JetStream itself drops an id that it has seen within its duplicate window: by default 2 minutes, here")
-	w.say("%v. The line is mended after that, to show what a break longer than the window leads to.", duplicateWindow)
+	w.say("JetStream itself drops an id that it has seen within its duplicate window: by default " +
+		"2 minutes, here")
+	w.say("%v. The line is mended after that, to show what a break longer than the window leads "+
+		"to.", duplicateWindow)
 	if err := w.outlastDuplicateWindow(ctx); err != nil {
 		return err
 	}
@@ -44,7 +47,8 @@ func acknowledgementLost(ctx context.Context, w *world) error {
 	return w.provePublishedTwice(ctx)
 }
 
-// publishedAgain is what remains to happen after the second publish of an order's event, which was applied after the first.
+// publishedAgain adds to s what the second publish of an order's event leads to, if the event was
+// applied after the first.
 func publishedAgain(s *state) {
 	s.Outbox -= 2
 	s.Sent += 2
@@ -52,7 +56,7 @@ func publishedAgain(s *state) {
 	s.StockMessages++
 }
 
-// provePublishedTwice relies on w.now: both copies were handled, and one mug is gone.
+// provePublishedTwice checks that both copies were handled and that one mug is gone, as w.now says.
 func (w *world) provePublishedTwice(ctx context.Context) error {
 	last, before, err := w.lastTwo(ctx)
 	if err != nil {
@@ -60,9 +64,11 @@ func (w *world) provePublishedTwice(ctx context.Context) error {
 	}
 	id := last.Header.Get("ce-id")
 	if id == "" || id != before.Header.Get("ce-id") {
-		return fmt.Errorf("the last two messages are events %q and %q, want the same event twice", before.Header.Get("ce-id"), id)
+		return fmt.Errorf("the last two messages are events %q and %q, want the same event twice",
+			before.Header.Get("ce-id"), id)
 	}
-	w.proved("published twice with the same event id, %s apart, and applied once", seconds(last.Time.Sub(before.Time)))
+	w.proved("published twice with the same event id, %s apart, and applied once",
+		seconds(last.Time.Sub(before.Time)))
 	return nil
 }
 
@@ -111,7 +117,8 @@ func relayKilled(ctx context.Context, w *world) error {
 		return err
 	}
 	var leaseEnd time.Time
-	if err := w.pool.QueryRow(ctx, "SELECT expires_at FROM outbox_relay").Scan(&leaseEnd); err != nil {
+	if err := w.pool.QueryRow(ctx,
+		"SELECT expires_at FROM outbox_relay").Scan(&leaseEnd); err != nil {
 		return fmt.Errorf("the killed relay's lease: %w", err)
 	}
 	err = w.reach(ctx, "published, and not recorded", func(s *state) {
@@ -127,9 +134,10 @@ func relayKilled(ctx context.Context, w *world) error {
 	return w.takeOver(ctx, leaseEnd)
 }
 
-// takeOver starts a relay in the place of one that was killed.
+// takeOver starts a relay in place of one that was killed.
 func (w *world) takeOver(ctx context.Context, leaseEnd time.Time) error {
-	w.say("Another relay starts at once. It gets the events when the lease of the killed one has ended.")
+	w.say("Another relay starts at once. It gets the events when the lease of the killed one has " +
+		"ended.")
 	w.relayLink.mend()
 	if err := w.startRelay(); err != nil {
 		return err
@@ -138,20 +146,24 @@ func (w *world) takeOver(ctx context.Context, leaseEnd time.Time) error {
 		return err
 	}
 	var early int
-	err := w.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT sent_at FROM outbox_sent ORDER BY sent_at DESC LIMIT 2) AS sent
+	err := w.pool.QueryRow(ctx, `SELECT count(*)
+		FROM (SELECT sent_at FROM outbox_sent ORDER BY sent_at DESC LIMIT 2) AS sent
 		WHERE sent_at < $1`, leaseEnd).Scan(&early)
 	if err != nil || early > 0 {
-		return fmt.Errorf("got %d events that were published before the lease's end and error %w, want none", early, err)
+		return fmt.Errorf("got %d events that were published before the lease's end and error "+
+			"%w, want none", early, err)
 	}
 	return w.provePublishedTwice(ctx)
 }
 
 func consumerKilled(ctx context.Context, w *world) error {
-	w.say("A trigger makes each stock.reserved look as if it had been refused for long: its next attempt is far off.")
+	w.say("A trigger makes each stock.reserved look as if it had been refused for long: its next " +
+		"attempt is far off.")
 	if _, err := w.pool.Exec(ctx, putOff); err != nil {
 		return err
 	}
-	w.say("The inventory reserves a mug, commits, and is killed before it can acknowledge the order's event.")
+	w.say("The inventory reserves a mug, commits, and is killed before it can acknowledge the " +
+		"order's event.")
 	sprung := w.inventoryLink.breakAt("+ACK")
 	if err := w.placeOrder(ctx); err != nil {
 		return err
@@ -181,12 +193,13 @@ func consumerKilled(ctx context.Context, w *world) error {
 	return w.redeliver(ctx)
 }
 
-// awaitPutOff waits until the reservation's event is there, and says when it is due.
+// awaitPutOff waits for the reservation's event, and prints when it is due.
 func (w *world) awaitPutOff(ctx context.Context) error {
 	var wait time.Duration
 	err := until(ctx, "stock.reserved is put off", func() (bool, error) {
 		return true, w.pool.QueryRow(ctx, `SELECT available_at - now() FROM outbox
-			WHERE type = 'stock.reserved' AND available_at > now() + interval '1 minute'`).Scan(&wait)
+			WHERE type = 'stock.reserved' AND available_at > now() + interval '1 minute'`,
+		).Scan(&wait)
 	})
 	if err != nil {
 		return err
@@ -195,9 +208,10 @@ func (w *world) awaitPutOff(ctx context.Context) error {
 	return nil
 }
 
-// redeliver starts the inventory, for the broker to deliver again what was not acknowledged.
+// redeliver starts the inventory, so that the broker delivers again what was not acknowledged.
 func (w *world) redeliver(ctx context.Context) error {
-	w.say("The trigger is gone, and the inventory is back. It gets the order's event again: a duplicate.")
+	w.say("The trigger is gone, and the inventory is back. It gets the order's event again: a " +
+		"duplicate.")
 	if _, err := w.pool.Exec(ctx, `DROP FUNCTION put_off CASCADE`); err != nil {
 		return err
 	}
@@ -217,7 +231,7 @@ func (w *world) redeliver(ctx context.Context) error {
 	return nil
 }
 
-// putOff has the inventory's events wait in the outbox, as they would after many refusals.
+// putOff makes the inventory's events wait in the outbox, as many refusals would.
 const putOff = `
 	CREATE FUNCTION put_off() RETURNS trigger LANGUAGE plpgsql AS $$
 	BEGIN
@@ -228,7 +242,7 @@ const putOff = `
 	CREATE TRIGGER put_off BEFORE INSERT ON outbox
 		FOR EACH ROW WHEN (NEW.type = 'stock.reserved') EXECUTE FUNCTION put_off()`
 
-// finish stops the processes in good order, and looks whether everything is as it should be.
+// finish stops the processes in an orderly way, and checks the final state.
 func (w *world) finish(ctx context.Context) error {
 	if err := errors.Join(w.inventory.stop(ctx), w.relay.stop(ctx)); err != nil {
 		return err
@@ -239,10 +253,13 @@ func (w *world) finish(ctx context.Context) error {
 		return err
 	case now != w.now:
 		return fmt.Errorf("got %+v, want %+v", now, w.now)
-	case now.Orders+now.Mugs != allMugs || now.Inbox != now.Orders || now.StockMessages != now.Orders:
-		return fmt.Errorf("%+v: the orders, the mugs that are gone, and the reservations differ", now)
+	case now.Orders+now.Mugs != allMugs || now.Inbox != now.Orders ||
+		now.StockMessages != now.Orders:
+		return fmt.Errorf("%+v: the orders, the mugs that are gone, and the reservations differ",
+			now)
 	}
-	w.printf("\n%sIn the end:%s %d orders, whose events were published %d times, applied %d times, and took %d mugs.",
+	w.printf("\n%sIn the end:%s %d orders, whose events were published %d times, applied %d "+
+		"times, and took %d mugs.",
 		w.bold, w.normal, now.Orders, now.OrderMessages, now.Inbox, allMugs-now.Mugs)
 	return nil
 }

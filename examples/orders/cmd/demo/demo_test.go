@@ -15,7 +15,8 @@ import (
 	"github.com/outboxgen/outboxgen/internal/testenv/postgresenv"
 )
 
-// beDemo is set where a test starts the test binary as the demo: the race detector then sees all of it.
+// beDemo is the environment variable that makes the test binary run the demo, so that the race
+// detector covers all of it.
 const beDemo = "OUTBOXGEN_TEST_BE_DEMO"
 
 func TestMain(m *testing.M) {
@@ -44,8 +45,10 @@ func TestDemo(t *testing.T) {
 		"Act 4. ", "✓ an order that was rolled back has no event",
 		"Act 5. ", "✓ published twice with the same event id, ",
 		"Act 6. ", "✓ published twice with the same event id, ",
-		"Act 7. ", "✓ the duplicate reserved nothing, and sent on what the first delivery had not got out",
-		"In the end: 8 orders, whose events were published 10 times, applied 8 times, and took 8 mugs.\n",
+		"Act 7. ", "✓ the duplicate reserved nothing, and sent on what the first delivery had " +
+			"not got out",
+		"In the end: 8 orders, whose events were published 10 times, applied 8 times, and took 8 " +
+			"mugs.\n",
 	} {
 		_, after, found := strings.Cut(rest, want)
 		if !found {
@@ -80,14 +83,14 @@ func TestInterruptedDemoCleansUp(t *testing.T) {
 
 type demo struct {
 	cmd    *exec.Cmd
-	temp   string // its folder for temporary files
+	temp   string // the directory of its temporary files
 	stdout io.Reader
 	stderr bytes.Buffer
 }
 
 func startDemo(t *testing.T) *demo {
 	t.Helper()
-	postgresenv.Shared(t) // skips where the demo would find no server
+	postgresenv.Shared(t) // skips the test if the demo would find no server
 	d := &demo{temp: tempDir(t)}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	t.Cleanup(cancel)
@@ -104,7 +107,7 @@ func startDemo(t *testing.T) *demo {
 	return d
 }
 
-// tempDir returns a folder into which the user that PostgreSQL runs as can look, too.
+// tempDir returns a directory that the user PostgreSQL runs as may enter, too.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +119,8 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// checkNothingIsLeft looks for temporary files, which servers and programs have, and for processes that were started from there.
+// checkNothingIsLeft looks for temporary files of servers and programs, and for processes that were
+// started from that directory.
 func (d *demo) checkNothingIsLeft(t *testing.T) {
 	t.Helper()
 	files, err := os.ReadDir(d.temp)

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// link is the line between a process and the broker. It breaks at a given word: then nothing gets through either way, and neither
-// side is told, until it is mended. What was under way by then is lost.
+// link forwards the connections between a process and the broker. It can break when the process
+// sends a given word: then nothing gets through in either direction, and neither side is told,
+// until it is mended. What was under way by then is lost.
 type link struct {
 	broker   string // its address
 	listener net.Listener
@@ -21,18 +22,18 @@ type link struct {
 	mu     sync.Mutex
 	trap   *trap
 	broken bool
-	era    context.Context // ends when the line is mended, and with it the connections of before
+	era    context.Context // ends when the link is mended, which closes the older connections
 	endEra context.CancelFunc
 }
 
-// trap breaks the line when the process sends an operation that contains word.
+// trap breaks the link when the process sends an operation that contains word.
 type trap struct {
 	word   []byte
 	passes bool // the operation itself gets through
 	sprung chan struct{}
 }
 
-// newLink opens a line that lasts until ctx ends. The listener's address is the process's way to the broker.
+// newLink opens a link that lasts until ctx ends. The process connects to the listener's address.
 func newLink(ctx context.Context, broker string) (*link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,10 +48,12 @@ func newLink(ctx context.Context, broker string) (*link, error) {
 
 func (l *link) url() string { return "nats://" + l.listener.Addr().String() }
 
-// breakAfter breaks the line behind the next operation that contains word: the broker gets it, and its answer is lost.
+// breakAfter breaks the link behind the next operation that contains word: the broker receives it,
+// and its answer is lost.
 func (l *link) breakAfter(word string) (sprung <-chan struct{}) { return l.set(word, true) }
 
-// breakAt breaks the line at the next operation that contains word: the broker does not get it.
+// breakAt breaks the link before the next operation that contains word: the broker does not receive
+// it.
 func (l *link) breakAt(word string) (sprung <-chan struct{}) { return l.set(word, false) }
 
 func (l *link) set(word string, passes bool) <-chan struct{} {
@@ -82,7 +85,7 @@ func (l *link) accept() {
 func (l *link) connect(process net.Conn) {
 	defer func() { _ = process.Close() }()
 	for !l.whole() && l.ctx.Err() == nil {
-		continue // the line has been mended
+		continue // the link has been mended
 	}
 	broker, err := net.Dial("tcp", l.broker)
 	if err != nil {
@@ -125,7 +128,7 @@ func (l *link) carryAnswers(broker io.Reader, process io.Writer) {
 	}
 }
 
-// springs reports whether the operation is lost to the trap.
+// springs reports whether the trap drops the operation.
 func (l *link) springs(operation []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +141,7 @@ func (l *link) springs(operation []byte) bool {
 	return !t.passes
 }
 
-// whole reports whether the line is; if not, it waits until it is mended.
+// whole reports whether the link works. If it does not, whole waits until it is mended.
 func (l *link) whole() bool {
 	l.mu.Lock()
 	broken, era := l.broken, l.era
@@ -155,7 +158,8 @@ func (l *link) currentEra() context.Context {
 	return l.era
 }
 
-// readOperation reads what clients send, in the NATS protocol: a line, and a payload after PUB and HPUB, whose size ends the line.
+// readOperation reads one operation of a client in the NATS protocol: a line and, for PUB and HPUB,
+// a payload whose size ends the line.
 func readOperation(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadBytes('\n')
 	fields := bytes.Fields(line)

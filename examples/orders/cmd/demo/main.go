@@ -1,5 +1,6 @@
-// Command demo plays, on a real PostgreSQL and a real NATS JetStream and with real processes that are really killed, what gets lost
-// without an outbox and does not with one. Every claim is checked: it exits with 1 where one does not hold.
+// Command demo shows, on a real PostgreSQL and a real NATS JetStream and with real processes that
+// it kills, what is lost without an outbox and is not lost with one. It checks every claim, and
+// exits with 1 if one does not hold.
 //
 //	cd examples && go run ./orders/cmd/demo
 package main
@@ -14,12 +15,13 @@ import (
 	"syscall"
 )
 
-// Children are started from the main thread, whose end is the demo's: see process_linux.go.
+// Child processes are started from the main thread, which lives as long as the demo: see
+// process_linux.go.
 func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal finds no handler
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	err := errors.New("usage: demo")
 	switch {
 	case len(os.Args) == 1:
@@ -33,7 +35,7 @@ func main() {
 	}
 }
 
-// An act shows one thing, and fails where it is not so.
+// An act shows one thing, and returns an error if it does not hold.
 type act struct {
 	title string
 	play  func(context.Context, *world) error
@@ -53,7 +55,7 @@ func run(ctx context.Context, s *stage) (err error) {
 	w, err := open(ctx, s)
 	defer func() {
 		if ctx.Err() != nil {
-			err = errors.New("interrupted") // whatever came of that
+			err = errors.New("interrupted") // whatever error followed from that
 		}
 		err = errors.Join(err, w.close())
 	}()

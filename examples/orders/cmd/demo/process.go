@@ -21,7 +21,7 @@ type process struct {
 	err   error // how it ended
 }
 
-// start starts a process that gets SIGTERM when the demo ends.
+// start starts a process, which gets SIGTERM when the demo ends.
 func (w *world) start(name, broker, program string, args ...string) (*process, error) {
 	cmd := exec.CommandContext(w.ctx, program, args...)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+w.database, "NATS_URL="+broker)
@@ -41,7 +41,7 @@ func (w *world) start(name, broker, program string, args ...string) (*process, e
 	return p, nil
 }
 
-// kill ends the process with SIGKILL: it has no chance to do anything about it.
+// kill ends the process with SIGKILL, so that it cannot clean up.
 func (p *process) kill() error {
 	select {
 	case <-p.ended:
@@ -55,7 +55,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// stop ends the process with SIGTERM, for it to finish what it has begun.
+// stop ends the process with SIGTERM, so that it finishes its work first.
 func (p *process) stop(ctx context.Context) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, err)
@@ -73,7 +73,7 @@ func (p *process) stop(ctx context.Context) error {
 	return nil
 }
 
-// endProcesses returns when no child is left.
+// endProcesses waits until no child process is left.
 func (w *world) endProcesses() {
 	w.end()
 	for _, p := range w.processes {
@@ -90,7 +90,7 @@ func (w *world) logs() string {
 	return b.String()
 }
 
-// log keeps what a process writes.
+// log collects what a process writes.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer

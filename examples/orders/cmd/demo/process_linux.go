@@ -2,7 +2,8 @@ package main
 
 import "syscall"
 
-// dieWithParent has the kernel end a child whose parent thread is gone, even if the demo was killed.
+// dieWithParent makes the kernel end a child process when the thread that started it is gone, even
+// if the demo was killed.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

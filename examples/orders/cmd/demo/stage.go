@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// stage is where the demo says what happens.
+// stage prints what happens.
 type stage struct {
 	out                        io.Writer
-	bold, faint, green, normal string // "" where out is no terminal
-	headed                     bool   // the act has its table's head
+	bold, faint, green, normal string // "" if out is no terminal
+	headed                     bool   // the table of this act has its heading
 }
 
 func newStage(f *os.File) *stage {
@@ -32,17 +32,18 @@ func (s *stage) act(n int, title string) {
 
 func (s *stage) say(format string, args ...any) { s.printf("  "+format, args...) }
 
-// proved is said once a claim has been checked.
+// proved prints a claim that has been checked.
 func (s *stage) proved(format string, args ...any) {
 	s.printf("  "+s.green+"✓ "+format+s.normal, args...)
 }
 
-// row prints where everything stands after a step.
+// row prints the state after a step.
 func (s *stage) row(step string, now state) {
 	const columns = "    %-34s %6s %4s │ %6s %4s │ %11s %10s %9s │ %5s"
 	if !s.headed {
 		s.headed = true
-		s.printf(s.faint+columns+s.normal, "", "orders", "mugs", "outbox", "sent", "shop.orders", "shop.stock", "unhandled", "inbox")
+		s.printf(s.faint+columns+s.normal, "", "orders", "mugs", "outbox", "sent", "shop.orders",
+			"shop.stock", "unhandled", "inbox")
 	}
 	s.printf(columns, step, cell(now.Orders), cell(now.Mugs), cell(now.Outbox), cell(now.Sent),
 		cell(now.OrderMessages), cell(now.StockMessages), cell(now.Unhandled), cell(now.Inbox))

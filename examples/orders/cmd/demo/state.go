@@ -9,14 +9,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// state is what can be counted, from outside.
+// state has what can be counted from outside.
 type state struct {
 	Orders int // in the table
 	Mugs   int // in stock
 	Inbox  int // events that the inventory has applied
 
-	Outbox int // events that wait
-	Sent   int // events that the relay knows to be published
+	Outbox int // events that are pending
+	Sent   int // published events that the relay has settled
 
 	OrderMessages int // in the broker's stream of shop.orders
 	StockMessages int // in that of shop.stock
@@ -25,13 +25,14 @@ type state struct {
 
 const (
 	allMugs = 100
-	unknown = -1 // of the broker, while it is down
+	unknown = -1 // the broker's figures, while it is down
 )
 
 func (w *world) observe(ctx context.Context) (s state, err error) {
 	err = w.pool.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM orders), (SELECT available FROM stock WHERE sku = 'mug'), (SELECT count(*) FROM inbox),
-		       (SELECT count(*) FROM outbox), (SELECT count(*) FROM outbox_sent)`,
+		SELECT (SELECT count(*) FROM orders), (SELECT available FROM stock WHERE sku = 'mug'),
+		       (SELECT count(*) FROM inbox), (SELECT count(*) FROM outbox),
+		       (SELECT count(*) FROM outbox_sent)`,
 	).Scan(&s.Orders, &s.Mugs, &s.Inbox, &s.Outbox, &s.Sent)
 	if err != nil {
 		return s, fmt.Errorf("read the database: %w", err)
@@ -40,7 +41,9 @@ func (w *world) observe(ctx context.Context) (s state, err error) {
 		s.OrderMessages, s.StockMessages, s.Unhandled = unknown, unknown, unknown
 		return s, nil
 	}
-	for stream, count := range map[string]*int{orderStream: &s.OrderMessages, stockStream: &s.StockMessages} {
+	for stream, count := range map[string]*int{
+		orderStream: &s.OrderMessages, stockStream: &s.StockMessages,
+	} {
 		if *count, err = w.messages(ctx, stream); err != nil {
 			return s, fmt.Errorf("read the broker: %w", err)
 		}
@@ -67,7 +70,7 @@ func (w *world) messages(ctx context.Context, name string) (int, error) {
 	return int(stream.CachedInfo().State.Msgs), nil
 }
 
-// reach waits until everything is as it was at the last step but for what change says, and prints it.
+// reach waits until the state is that of the last step, changed as change says, and prints it.
 func (w *world) reach(ctx context.Context, step string, change func(*state)) error {
 	want, got := w.now, state{}
 	change(&want)
@@ -88,7 +91,7 @@ const (
 	interval = 20 * time.Millisecond
 )
 
-// until asks for a condition until it is met. An error counts as not yet.
+// until waits until a condition is met. An error counts as not yet met.
 func until(ctx context.Context, what string, met func() (bool, error)) error {
 	deadline := time.After(patience)
 	for {

@@ -29,15 +29,15 @@ const (
 	orderStream = "ORDERS"
 	stockStream = "STOCK"
 
-	// JetStream drops a message whose id it has seen within this window. By default that is two minutes; the demo wants the least that
-	// is allowed, to show what consumers meet after the window.
+	// JetStream drops a message whose id it has seen within this window, by default of two minutes.
+	// The demo sets the shortest that is allowed, to show what consumers receive after the window.
 	duplicateWindow = 100 * time.Millisecond
 
-	// A lease that one can watch ending, and a backoff that one can wait for.
+	// The lease and the retry delay are short enough to watch.
 	lease, backoff = 4 * time.Second, 500 * time.Millisecond
 )
 
-// world is what the demo runs on.
+// world is the servers and processes of the demo.
 type world struct {
 	*stage
 	ctx      context.Context // ends with the demo
@@ -60,12 +60,15 @@ type world struct {
 	now state // at the last step
 }
 
-// open brings everything up. The world it returns has to be closed even where it fails.
+// open starts everything. The world must be closed even if open returns an error.
 func open(ctx context.Context, s *stage) (*world, error) {
 	w := &world{stage: s}
 	w.ctx, w.end = context.WithCancel(ctx)
-	s.printf("%soutboxgen: what gets lost without an outbox, and does not with one%s\n", s.bold, s.normal)
-	for _, step := range []func(context.Context) error{w.checkCatalogue, w.buildPrograms, w.openDatabase, w.openBroker, w.stock} {
+	s.printf("%soutboxgen: what gets lost without an outbox, and does not with one%s\n", s.bold,
+		s.normal)
+	for _, step := range []func(context.Context) error{
+		w.checkCatalogue, w.buildPrograms, w.openDatabase, w.openBroker, w.stock,
+	} {
 		if err := step(ctx); err != nil {
 			return w, err
 		}
@@ -73,7 +76,7 @@ func open(ctx context.Context, s *stage) (*world, error) {
 	return w, nil
 }
 
-// close ends what open has brought up, the last thing first.
+// close stops what open has started, in reverse order.
 func (w *world) close() error {
 	w.endProcesses()
 	var errs []error
@@ -85,13 +88,14 @@ func (w *world) close() error {
 
 func (w *world) later(cleanup func() error) { w.cleanups = append(w.cleanups, cleanup) }
 
-// checkCatalogue compiles the catalogue and compares with the code that this demo was compiled from.
+// checkCatalogue checks that the code this demo was compiled from is what the catalogue says.
 func (w *world) checkCatalogue(ctx context.Context) error {
 	dir, err := runGo(ctx, "list", "-f", "{{.Dir}}", example)
 	if err != nil {
 		return err
 	}
-	if _, err := runGo(ctx, "run", compiler, "check", filepath.Join(strings.TrimSpace(dir), "outbox.yaml")); err != nil {
+	if _, err := runGo(ctx, "run", compiler, "check",
+		filepath.Join(strings.TrimSpace(dir), "outbox.yaml")); err != nil {
 		return err
 	}
 	w.say("catalogue   outbox.yaml compiles, to the code that is committed beside it")
@@ -105,7 +109,8 @@ func (w *world) buildPrograms(ctx context.Context) error {
 	}
 	w.later(dir.Remove)
 	w.programs = dir.Join()
-	if _, err = runGo(ctx, "build", "-o", w.programs, example+"/cmd/relay", example+"/cmd/inventory"); err != nil {
+	if _, err = runGo(ctx, "build", "-o", w.programs, example+"/cmd/relay",
+		example+"/cmd/inventory"); err != nil {
 		return err
 	}
 	w.say("programs    relay and inventory, as in examples/orders/cmd")
@@ -145,7 +150,7 @@ func (w *world) openDatabase(ctx context.Context) error {
 	}
 	store := events.NewStore(w.pool)
 	w.shop = orders.NewShop(store)
-	go outbox.ForwardWakeups(w.ctx, store) // of the orders that are placed in this process
+	go outbox.ForwardWakeups(w.ctx, store) // for the orders that this process places
 	return nil
 }
 
@@ -162,8 +167,12 @@ func (w *world) openBroker(ctx context.Context) (err error) {
 	if w.js, err = jetstream.New(nc); err != nil {
 		return err
 	}
-	for name, topic := range map[string]string{orderStream: "shop.orders", stockStream: "shop.stock"} {
-		config := jetstream.StreamConfig{Name: name, Subjects: []string{topic}, Duplicates: duplicateWindow}
+	for name, topic := range map[string]string{
+		orderStream: "shop.orders", stockStream: "shop.stock",
+	} {
+		config := jetstream.StreamConfig{
+			Name: name, Subjects: []string{topic}, Duplicates: duplicateWindow,
+		}
 		if _, err := w.js.CreateStream(ctx, config); err != nil {
 			return err
 		}
@@ -172,7 +181,7 @@ func (w *world) openBroker(ctx context.Context) (err error) {
 	return w.openLinks(strings.TrimPrefix(w.nats.URL(), "nats://"))
 }
 
-// openLinks puts a line between the broker and each process, for the demo to break.
+// openLinks puts a link between the broker and each process, for the demo to break.
 func (w *world) openLinks(broker string) (err error) {
 	ctx, end := context.WithCancel(context.Background())
 	w.later(func() error { end(); return nil })
@@ -185,7 +194,8 @@ func (w *world) openLinks(broker string) (err error) {
 }
 
 func (w *world) stock(ctx context.Context) error {
-	if err := shopdb.New(w.pool).AddStock(ctx, shopdb.AddStockParams{Sku: "mug", Quantity: allMugs}); err != nil {
+	if err := shopdb.New(w.pool).AddStock(ctx,
+		shopdb.AddStockParams{Sku: "mug", Quantity: allMugs}); err != nil {
 		return err
 	}
 	w.now = state{Mugs: allMugs}
@@ -199,6 +209,7 @@ func (w *world) startRelay() (err error) {
 }
 
 func (w *world) startInventory() (err error) {
-	w.inventory, err = w.start("inventory", w.inventoryLink.url(), filepath.Join(w.programs, "inventory"), "-ack-wait", "2s")
+	w.inventory, err = w.start("inventory", w.inventoryLink.url(),
+		filepath.Join(w.programs, "inventory"), "-ack-wait", "2s")
 	return err
 }

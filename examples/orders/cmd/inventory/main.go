@@ -1,8 +1,8 @@
-// Command inventory consumes the shop's events from NATS JetStream and reserves stock. Run as many as you like: an event is applied
-// once, whoever gets it.
+// Command inventory consumes the shop's events from NATS JetStream and reserves stock. Run as many
+// as you like: an event is applied once, whoever gets it.
 //
-// It expects the migrations to be applied, and the stream to be there. On SIGTERM and on Ctrl-C it finishes what it has begun and
-// ends; on a second one it ends at once.
+// It expects the migrations to be applied, and the stream to exist. On SIGTERM or Ctrl-C it
+// finishes the events that it is handling and ends. On a second signal it ends at once.
 package main
 
 import (
@@ -25,14 +25,17 @@ import (
 )
 
 func main() {
-	database := flag.String("database", os.Getenv("DATABASE_URL"), "`URL` of the database; by default $DATABASE_URL")
-	broker := flag.String("nats", os.Getenv("NATS_URL"), "`URL` of the broker; by default $NATS_URL")
+	database := flag.String("database", os.Getenv("DATABASE_URL"),
+		"`URL` of the database; by default $DATABASE_URL")
+	broker := flag.String("nats", os.Getenv("NATS_URL"),
+		"`URL` of the broker; by default $NATS_URL")
 	stream := flag.String("stream", "ORDERS", "the stream that has the topic shop.orders")
-	ackWait := flag.Duration("ack-wait", 30*time.Second, "how long a killed consumer's events wait for another")
+	ackWait := flag.Duration("ack-wait", 30*time.Second,
+		"how long a killed consumer's events wait for another")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal finds no handler
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	if err := run(ctx, *database, *broker, *stream, *ackWait); err != nil {
 		slog.Error("inventory", "error", err)
 		os.Exit(1)
@@ -45,7 +48,8 @@ func run(ctx context.Context, database, broker, stream string, ackWait time.Dura
 		return fmt.Errorf("database: %w", err)
 	}
 	defer pool.Close()
-	nc, err := nats.Connect(broker, nats.Name("inventory"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second))
+	nc, err := nats.Connect(broker, nats.Name("inventory"), nats.MaxReconnects(-1),
+		nats.ReconnectWait(time.Second))
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
@@ -55,7 +59,8 @@ func run(ctx context.Context, database, broker, stream string, ackWait time.Dura
 		return fmt.Errorf("broker: %w", err)
 	}
 
-	// The handler's own events are published by a relay in another process. Ringing its doorbell spares them the wait for its next poll.
+	// A relay in another process publishes the events that the handler emits. ForwardWakeups wakes
+	// it, so that they do not wait for its next poll.
 	store := events.NewStore(pool)
 	go outbox.ForwardWakeups(ctx, store)
 	inventory := events.NewInventory(store, orders.Inventory{})
@@ -67,8 +72,10 @@ func run(ctx context.Context, database, broker, stream string, ackWait time.Dura
 	return subscriber.Run(ctx)
 }
 
-// durable returns the consumer whose position the broker keeps, for all processes of the inventory.
-func durable(ctx context.Context, nc *nats.Conn, stream string, ackWait time.Duration) (jetstream.Consumer, error) {
+// durable returns the durable consumer that all processes of the inventory share.
+func durable(
+	ctx context.Context, nc *nats.Conn, stream string, ackWait time.Duration,
+) (jetstream.Consumer, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
@@ -79,6 +86,8 @@ func durable(ctx context.Context, nc *nats.Conn, stream string, ackWait time.Dur
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxDeliver:    -1,
-		MaxAckPending: -1, // else the events of one key that fails for long could use it up, and stop the others
+		// With a limit, the events of one key that fails for long could use it up and stop all
+		// others.
+		MaxAckPending: -1,
 	})
 }

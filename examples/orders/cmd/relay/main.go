@@ -1,7 +1,9 @@
-// Command relay publishes the shop's events to NATS JetStream. Run as many as you like: they share the work.
+// Command relay publishes the shop's events to NATS JetStream. Run as many as you like: they share
+// the work.
 //
-// It expects the migrations to be applied, and streams that listen to the catalogue's topics. On SIGTERM and on Ctrl-C it finishes
-// what it has begun, gives its shards back and ends; on a second one it ends at once.
+// It expects the migrations to be applied, and streams that have the catalogue's topics as
+// subjects. On SIGTERM or Ctrl-C it finishes the publishes under way, gives its shards back and
+// ends. On a second signal it ends at once.
 package main
 
 import (
@@ -24,16 +26,20 @@ import (
 
 func main() {
 	var config outbox.Config
-	database := flag.String("database", os.Getenv("DATABASE_URL"), "`URL` of the database; by default $DATABASE_URL")
-	broker := flag.String("nats", os.Getenv("NATS_URL"), "`URL` of the broker; by default $NATS_URL")
-	flag.DurationVar(&config.Lease, "lease", 0, "how long a killed relay's events wait for another; 0 means 30s")
-	flag.DurationVar(&config.PollInterval, "poll", 0, "how often to look where nothing rings; 0 means 1s")
+	database := flag.String("database", os.Getenv("DATABASE_URL"),
+		"`URL` of the database; by default $DATABASE_URL")
+	broker := flag.String("nats", os.Getenv("NATS_URL"),
+		"`URL` of the broker; by default $NATS_URL")
+	flag.DurationVar(&config.Lease, "lease", 0,
+		"how long a killed relay's events wait for another; 0 means 30s")
+	flag.DurationVar(&config.PollInterval, "poll", 0,
+		"how long to sleep at most between reads; 0 means 1s")
 	flag.DurationVar(&config.MinRetryDelay, "min-retry-delay", 0,
 		"bound of the delay before a refused event's second attempt; 0 means 1s")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal finds no handler
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	if err := run(ctx, *database, *broker, config); err != nil {
 		slog.Error("relay", "error", err)
 		os.Exit(1)
@@ -47,7 +53,7 @@ func run(ctx context.Context, database, broker string, config outbox.Config) err
 	}
 	defer pool.Close()
 
-	// The relay outlives a broker that is away, so its connection must never give up.
+	// The relay survives outages of the broker, so its connection must never give up.
 	nc, err := nats.Connect(broker, nats.Name("relay"),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second))
 	if err != nil {

@@ -2,8 +2,9 @@
 
 -- +goose Up
 -- +goose StatementBegin
--- A row that breaks a rule could not be read, or would never be found. One function costs an INSERT less than nine constraints,
--- and its error names the rule, but not the row: payloads do not get into the server's log. Everybody who inserts calls it.
+-- A row that breaks a rule could not be read, or would never be found. One function costs an INSERT less than nine
+-- constraints, and its error names the rule, but not the row: payloads do not get into the server's log. Everybody who
+-- inserts calls it.
 CREATE FUNCTION "outbox_readable"(seq bigint, shard integer, type text, version integer, topic text, key text, headers jsonb,
                                 attempts integer, created_at timestamptz) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -73,7 +74,8 @@ INSERT INTO "outbox_meta" (service) VALUES ('shop/orders');
 
 GRANT SELECT ON "outbox_meta" TO PUBLIC;
 
--- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read it.
+-- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read
+-- it.
 CREATE TABLE "outbox_schema" (
     feature        text    PRIMARY KEY,
     version        integer NOT NULL, -- of the newest migration
@@ -84,8 +86,9 @@ INSERT INTO "outbox_schema" (feature, version, min_compatible) VALUES ('outbox',
 
 GRANT SELECT ON "outbox_schema" TO PUBLIC;
 
--- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
--- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
+-- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a
+-- standby is promoted and when a base backup is restored, and only then: exactly when what a relay remembers may be
+-- wrong. A relay whose row is gone begins again with nothing in memory.
 CREATE UNLOGGED TABLE "outbox_relay" (
     relay      uuid        PRIMARY KEY,
     expires_at timestamptz NOT NULL,
@@ -122,7 +125,8 @@ CREATE TABLE "outbox_dead" (
 CREATE INDEX "outbox_dead_died" ON "outbox_dead" (died_at, id);
 
 -- +goose StatementBegin
--- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
+-- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may
+-- call it.
 CREATE FUNCTION "outbox_text"(payload bytea) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -148,7 +152,8 @@ SELECT 'dead', id, type, version, topic, key, "outbox_text"(payload), attempts, 
 FROM "outbox_dead";
 
 -- +goose StatementBegin
--- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
+-- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps
+-- its default.
 DO $lz4$
 BEGIN
     ALTER TABLE "outbox" ALTER COLUMN payload SET STORAGE MAIN;

@@ -284,6 +284,10 @@ FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
 SELECT m.more::boolean AS more, m.problems::text AS problems
 FROM "messaging"."app_outbox_maintain"((@retention_us::bigint) * interval '1 microsecond') AS m;
 
+-- name: BackendPID :one
+-- The server's process. A pooler tells its clients another number.
+SELECT pg_backend_pid()::integer AS pid;
+
 -- name: RingDoorbell :exec
 -- The doorbell.
 SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);
@@ -292,9 +296,13 @@ SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit
 -- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
 INSERT INTO "messaging"."app_inbox" (consumer, event_id)
 SELECT @consumer::text, @event_id::uuid
-WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = @service::text)
+  AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
   AND pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 686002462603547239))
 ON CONFLICT DO NOTHING;
 
@@ -304,17 +312,24 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 686002462603547239)) AS locked
 ), claimed AS (
     INSERT INTO "messaging"."app_inbox" (consumer, event_id) SELECT @consumer::text, @event_id::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = @service::text)
+      AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
        COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service,
-       ((SELECT count(*) FROM "messaging"."app_outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
+       (EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version))::boolean AS current
 FROM lock;
 
 -- name: IsHandled :one

@@ -10,6 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const BackendPID = `-- name: BackendPID :one
+SELECT pg_backend_pid()::integer AS pid
+`
+
+// The server's process. A pooler tells its clients another number.
+func (q *Queries) BackendPID(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, BackendPID)
+	var pid int32
+	err := row.Scan(&pid)
+	return pid, err
+}
+
 const CheckRelay = `-- name: CheckRelay :one
 SELECT COALESCE(pg_sequence_last_value('"messaging"."app_outbox_seq"'::regclass), 0)::bigint AS last_seq,
        (COALESCE(pg_relation_filenode('"messaging"."app_outbox"'::regclass)::bigint, 0) << 32
@@ -36,17 +48,24 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended(($1::uuid)::text || ($2::text), 686002462603547239)) AS locked
 ), claimed AS (
     INSERT INTO "messaging"."app_inbox" (consumer, event_id) SELECT $2::text, $1::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+    WHERE lock.locked AND EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text)
+      AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
        COALESCE((SELECT m.service FROM "messaging"."app_outbox_meta" m), '')::text AS service,
-       ((SELECT count(*) FROM "messaging"."app_outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
+       (EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version))::boolean AS current
 FROM lock
 `
 
@@ -79,9 +98,13 @@ func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimE
 const ClaimFresh = `-- name: ClaimFresh :execrows
 INSERT INTO "messaging"."app_inbox" (consumer, event_id)
 SELECT $1::text, $2::uuid
-WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "messaging"."app_outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+WHERE EXISTS (SELECT FROM "messaging"."app_outbox_meta" m WHERE m.service = $3::text)
+  AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "messaging"."app_outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
   AND pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 686002462603547239))
 ON CONFLICT DO NOTHING
 `

@@ -285,9 +285,13 @@ SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit
 -- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
 INSERT INTO "inbox" (consumer, event_id)
 SELECT @consumer::text, @event_id::uuid
-WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+  AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
   AND pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212))
 ON CONFLICT DO NOTHING;
 
@@ -297,17 +301,24 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212)) AS locked
 ), claimed AS (
     INSERT INTO "inbox" (consumer, event_id) SELECT @consumer::text, @event_id::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+      AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
        COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
-       ((SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
+       (EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 1 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version))::boolean AS current
 FROM lock;
 
 -- name: IsHandled :one
