@@ -35,12 +35,12 @@ func ForwardWakeups(ctx context.Context, store storage.Store) {
 	}
 }
 
-// endGrace is how long statements under way may take once they are not needed any more.
+// endGrace is how long running statements may take once their results are no longer needed.
 const endGrace = time.Second
 
-// lingering returns a context that ends a moment after ctx does. A statement that is cancelled costs
-// its connection, and the request to cancel it can end some poolers; it is better to let one end
-// that takes milliseconds.
+// lingering returns a context that ends endGrace after ctx does. Cancelling a statement closes its
+// connection, and some poolers crash on the request to cancel. Most statements take milliseconds,
+// so it is better to let them finish.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	lingering, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(endGrace, cancel) })

@@ -23,7 +23,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 )
 
-// Store is the outbox in PostgreSQL, for services that enqueue and for the relay, and the inbox of the consumers.
+// Store is the outbox in PostgreSQL, for services that enqueue and for the relay. It is also the
+// inbox of the consumers.
 // It is safe for concurrent use. Make one for each database: an enqueue wakes the relay that has
 // the same Store at once, and other relays through outbox.ForwardWakeups.
 type Store struct {
@@ -540,12 +541,13 @@ func (s *Store) listener(ctx context.Context) (*pgx.Conn, error) {
 	return conn.Hijack(), nil
 }
 
-// errPooler is for connections through a pooler. What listens there would stay on a connection that
-// the pooler gives to others, and some versions of PgBouncer end when a notification arrives on it.
+// errPooler is returned for connections through a pooler. A LISTEN would stay in effect on a server
+// connection that the pooler then gives to others, and some versions of PgBouncer crash when a
+// notification arrives on it.
 var errPooler = errors.New("outbox: listen: the connection goes through a pooler, which would " +
 	"pass notifications to others: events of other processes are found by polling")
 
-// startListening has conn receive notifications, unless it goes through a pooler.
+// startListening subscribes conn to notifications, unless it goes through a pooler.
 func (s *Store) startListening(ctx context.Context, conn *pgx.Conn, ring func()) error {
 	bounded, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()

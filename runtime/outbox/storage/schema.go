@@ -48,7 +48,8 @@ func (s Schema) Check(found []SchemaVersion) error {
 func (s Schema) compare(need FeatureVersion, have SchemaVersion) error {
 	switch {
 	case have.Version == 0:
-		return fmt.Errorf("%w: the tables of %q do not exist, and this code needs their version %d: "+
+		return fmt.Errorf("%w: the tables of %q do not exist, and this code needs their version "+
+			"%d: "+
 			"apply %s", ErrMigrationMissing, need.Feature, need.Version, s.migrations(need, 1))
 	case have.Version < need.Version:
 		return fmt.Errorf("%w: the tables of %q have version %d, and this code needs version %d: "+
@@ -56,7 +57,8 @@ func (s Schema) compare(need FeatureVersion, have SchemaVersion) error {
 			s.migrations(need, have.Version+1))
 	case need.Version < have.MinCompatible:
 		return fmt.Errorf("%w: the tables of %q have version %d and serve code of version %d or "+
-			"newer, and this code is of version %d: deploy a release that was generated for version %d",
+			"newer, and this code is of version %d: deploy a release that was generated for "+
+			"version %d",
 			ErrUnusable, need.Feature, have.Version, have.MinCompatible, need.Version, have.Version)
 	}
 	return nil

@@ -22,13 +22,16 @@ func TestASchemaIsComparedWithTheDatabases(t *testing.T) {
 		{"newer, and it serves this version",
 			[]SchemaVersion{inbox, {"outbox", 7, 3}, {"jobs", 9, 9}}, false, nil},
 		{"one step behind", []SchemaVersion{{"outbox", 2, 1}, inbox}, true, []string{
-			"version 2", "needs version 3", "the migration …_outboxgen_outbox_3.sql of db/migrations",
+			"version 2", "needs version 3",
+			"the migration …_outboxgen_outbox_3.sql of db/migrations",
 		}},
 		{"two steps behind", []SchemaVersion{{"outbox", 1, 1}, inbox}, true, []string{
-			"version 1", "needs version 3", "from …_outboxgen_outbox_2.sql to …_outboxgen_outbox_3.sql",
+			"version 1", "needs version 3",
+			"from …_outboxgen_outbox_2.sql to …_outboxgen_outbox_3.sql",
 		}},
 		{"too new", []SchemaVersion{{"outbox", 5, 4}, inbox}, false, []string{
-			"have version 5", "version 4 or newer", "code is of version 3", "generated for version 5",
+			"have version 5", "version 4 or newer", "code is of version 3",
+			"generated for version 5",
 		}},
 		{"without one feature", []SchemaVersion{{"outbox", 3, 1}}, true, []string{
 			`tables of "inbox" do not exist`, "…_outboxgen_inbox_1.sql",

@@ -2,8 +2,8 @@
 
 // Package events holds the events of enums.
 //
-// Its Store makes an event part of a transaction. It serves the relay, which publishes what was committed,
-// and the consumers, which apply what a broker delivers.
+// Its Store makes an event part of a transaction. It serves the relay, which publishes
+// committed events, and the consumers, which apply the events that a broker delivers.
 package events
 
 import (

@@ -535,12 +535,13 @@ func (s *Store) listener(ctx context.Context) (*pgx.Conn, error) {
 	return conn.Hijack(), nil
 }
 
-// errPooler is for connections through a pooler. What listens there would stay on a connection that
-// the pooler gives to others, and some versions of PgBouncer end when a notification arrives on it.
+// errPooler is returned for connections through a pooler. A LISTEN would stay in effect on a server
+// connection that the pooler then gives to others, and some versions of PgBouncer crash when a
+// notification arrives on it.
 var errPooler = errors.New("outbox: listen: the connection goes through a pooler, which would " +
 	"pass notifications to others: events of other processes are found by polling")
 
-// startListening has conn receive notifications, unless it goes through a pooler.
+// startListening subscribes conn to notifications, unless it goes through a pooler.
 func (s *Store) startListening(ctx context.Context, conn *pgx.Conn, ring func()) error {
 	bounded, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
