@@ -198,7 +198,7 @@ func TestOpenIsFalseOnceNothingIsPendingThatCouldBeTried(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		w.equal("Open when it is gone", relay.Stats().Open, false)
 	})
-	if n := log.with("nothing is pending any more"); n != 1 {
+	if n := log.with("no event is pending any more"); n != 1 {
 		t.Errorf("got %d lines that say so, want one", n)
 	}
 }
@@ -384,6 +384,6 @@ func TestAPublisherThatHasGivenUpForGoodIsLoggedOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		closed.Store(true)
 		time.Sleep(10 * time.Minute)
-		w.equal("lines", fmt.Sprint(log.with("level=ERROR"), log.with("given up for good")), "1 1")
+		w.equal("lines", fmt.Sprint(log.with("level=ERROR"), log.with("closed for good")), "1 1")
 	})
 }

@@ -58,12 +58,18 @@ var imports = []struct {
 
 func goTool(t *testing.T, args ...string) []string {
 	t.Helper()
-	cmd := exec.Command("go", args...)
+	return run(t, "go", args...)
+}
+
+// run runs a command in the root of the repository and returns the lines of its output.
+func run(t *testing.T, name string, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Env = append(cmd.Environ(), "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }

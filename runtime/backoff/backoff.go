@@ -7,13 +7,13 @@ import (
 )
 
 // Delay returns how long to wait after the nth failure in a row: a random time above 0, and at most
-// Bound(n, first, limit). The whole range is drawn from ("full jitter"), so that those who failed
-// together do not try again together.
+// Bound(n, first, limit). The whole range is used ("full jitter"), so that callers that failed
+// at the same time do not retry at the same time.
 func Delay(n int, first, limit time.Duration) time.Duration {
 	return Jitter(Bound(n, first, limit))
 }
 
-// Bound returns first for the first failure, twice as much for each further one, and at most limit.
+// Bound returns first for n = 1 and doubles it for each further failure, up to limit.
 func Bound(n int, first, limit time.Duration) time.Duration {
 	bound := first
 	for i := 1; i < n && 0 < bound && bound < limit; i++ {

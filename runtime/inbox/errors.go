@@ -16,13 +16,13 @@ var ErrInFlight = errors.New("another delivery of the event is being handled")
 // deliver it again, to a process of another release that knows this one.
 var ErrUnknownVersion = errors.New("the consumer handles no such version of the event")
 
-// ErrTxEnded says that a handler ended its transaction by itself, with a ROLLBACK, say, whether or
-// not it began another one: nothing tells whether its effects and the record of the event were
+// ErrTxEnded says that a handler ended its transaction, for instance with a ROLLBACK, whether or
+// not it began another one. It is then unknown whether its effects and the record of the event were
 // committed together, so the event counts as not handled.
-var ErrTxEnded = errors.New("inbox: the handler ended its transaction by itself")
+var ErrTxEnded = errors.New("inbox: the handler ended its transaction")
 
-// HandlerError says which consumer failed on which event. It adds nothing of the payload to the
-// text of Err, which is the handler's own affair.
+// HandlerError says which consumer failed on which event. Its text has nothing of the payload,
+// unless the handler put it into Err.
 type HandlerError struct {
 	Consumer string
 	Type     string // such as order.placed@1
@@ -51,7 +51,7 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("panic with a %T", e.Value)
 }
 
-// Unwrap returns Value where it is an error.
+// Unwrap returns Value if it is an error, and nil otherwise.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err

@@ -10,7 +10,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// Handler is what subscribers hand messages to. If Handle returns nil, the message may be
+// Handler is what subscribers pass messages to. If Handle returns nil, the message may be
 // acknowledged; otherwise the broker has to deliver it again. It may be called concurrently. *Inbox
 // implements it; one of your own around it can count deliveries.
 type Handler interface {
@@ -31,7 +31,7 @@ const (
 	OutcomeIgnored
 )
 
-// String returns the outcome in a word.
+// String returns the outcome as a word.
 func (o Outcome) String() string {
 	switch o {
 	case OutcomeFailed:
@@ -74,10 +74,10 @@ func New[Tx any](consumer string, store Store[Tx], routes map[string]Route[Tx]) 
 // store's doorbell after the commit, so that the relay finds what the route enqueued. The context
 // that a route gets has the message's traceparent (outbox.Traceparent).
 //
-// Two versions of one event may share an id: they tell one fact, which is applied once, in the
-// version that comes first. A version that the consumer does not know is a duplicate if another one
-// has been applied, and otherwise an error, never Ignored: a process of another release may know
-// it.
+// Versions of one event may share an id: they are the same fact, which is applied once, in the
+// version that arrives first. A version that the consumer does not know is a duplicate if another
+// one has been applied, and otherwise an error, never Ignored: a process of another release may
+// handle it.
 //
 // Every error is a *HandlerError, and the message has to be delivered again. Nothing has been
 // changed then, unless only the answer to the commit was lost: a redelivery is a duplicate in that
@@ -144,7 +144,7 @@ func (i *Inbox[Tx]) apply(
 		case ClaimFresh:
 			err = call(ctx, tx, route, m)
 			if errors.Is(err, ErrInFlight) || errors.Is(err, ErrUnknownVersion) {
-				// It is of a Handle within the handler, not of this event.
+				// The error is of a Handle within the handler, not of this event.
 				err = fmt.Errorf("within the handler: %v", err)
 			}
 			return err
@@ -159,8 +159,8 @@ func (i *Inbox[Tx]) apply(
 	return claim, due, err
 }
 
-// call makes an error of a panic, so that the transaction is rolled back and the subscriber lives
-// on.
+// call runs the route. It returns a panic as an error, so that the transaction is rolled back and
+// the process continues.
 func call[Tx any](ctx context.Context, tx Tx, route Route[Tx], m *outbox.Message) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

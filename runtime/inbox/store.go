@@ -1,9 +1,9 @@
 // Package inbox applies the events that a broker delivers, each one once.
 //
-// A broker delivers at least once. An Inbox makes of that effects at most once: a consumer's effect
-// inside the handler's transaction happens once per event and consumer. What a handler does outside
-// of that transaction can repeat. A duplicate repairs: it skips the handler, and makes sure that
-// what the first attempt enqueued is on its way.
+// A broker delivers at least once. An Inbox deduplicates: a consumer's effects inside the handler's
+// transaction happen once per event and consumer. What a handler does outside
+// of that transaction can repeat. For a duplicate, the inbox skips the handler, but makes the
+// events due at once that the first delivery enqueued.
 package inbox
 
 import (
@@ -45,8 +45,8 @@ var _ interface{ mustEmbedBaseStore() } = BaseStore[any]{}
 
 func (BaseStore[Tx]) mustEmbedBaseStore() {}
 
-// Handled is for a store that cannot tell: an event in a version that the consumer does not know
-// then waits for a process that knows the version.
+// Handled returns false, for stores that cannot tell: an event in a version that the consumer does
+// not know then waits for a process that knows the version.
 func (BaseStore[Tx]) Handled(context.Context, HandledParams) (HandledResult, error) {
 	return HandledResult{}, nil
 }
@@ -95,7 +95,8 @@ type HandledResult struct {
 type Claim int
 
 const (
-	// ClaimFresh: nobody has handled the event, and nobody else can before the transaction ends.
+	// ClaimFresh: the consumer has not handled the event, and no other transaction can do so before
+	// this one ends.
 	ClaimFresh Claim = iota + 1
 	// ClaimDuplicate: the consumer has handled the event.
 	ClaimDuplicate

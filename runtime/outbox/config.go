@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config says how a relay works. The zero value of every field stands for its default.
+// Config configures a relay. The zero value of a field selects its default.
 type Config struct {
 	// Lease is how long the relay counts as alive after a heartbeat; it sends one every third of
 	// that. When a relay is killed, its shards wait for the rest of its lease. Defaults to 30 s; at
@@ -28,7 +28,7 @@ type Config struct {
 	// larger. Defaults to 16 MiB.
 	MaxInFlightBytes int
 	// PollInterval is how long the relay sleeps at most before it looks for events again. It looks
-	// sooner after an event, and when the doorbell rings. Defaults to 1 s.
+	// sooner after an event, and when an enqueue wakes it. Defaults to 1 s.
 	PollInterval time.Duration
 	// MaxAttempts is how many attempts the broker may refuse before the event becomes a dead
 	// letter. Attempts at which the broker could not be reached do not count. Defaults to 12. With
@@ -40,9 +40,9 @@ type Config struct {
 	// each attempt until it is MaxRetryDelay. They default to 1 s and 15 min.
 	MinRetryDelay, MaxRetryDelay time.Duration
 	// DrainTimeout is how long Run waits, once its context has ended, for publishes under way and
-	// for recording what came of them. Then it cancels them, and what may have been published
-	// unrecorded is published again. Defaults to PublishTimeout and, in addition, the greater of
-	// PublishTimeout and a third of Lease.
+	// for recording their results. Then it cancels them; events that may have been published
+	// without being recorded are published again. Defaults to PublishTimeout and, in addition, the
+	// greater of PublishTimeout and a third of Lease.
 	DrainTimeout time.Duration
 	// WaitForSchema has Run wait for a migration that is missing, and log once which one, instead
 	// of returning an error that wraps ErrMigrationMissing: for deploys that start the relay beside
@@ -56,7 +56,7 @@ type Config struct {
 // Unlimited is the value of Config.MaxAttempts for relays that never give up on an event.
 const Unlimited = -1
 
-// longestLease keeps the ends of leases within what a time.Duration can hold.
+// longestLease is short enough for the end of a lease to fit a time.Duration.
 const longestLease = 365 * 24 * time.Hour
 
 func (c Config) withDefaults(publisher Publisher) Config {
@@ -79,7 +79,8 @@ func (c Config) withDefaults(publisher Publisher) Config {
 	return c
 }
 
-// grace is how long settling may take at the end, and how long giving the shards back may.
+// grace is how long settling may take at the end, and in addition how long giving the shards back
+// may take.
 func (c Config) grace() time.Duration { return max(c.PublishTimeout, c.Lease/3) }
 
 func setDefault[T comparable](field *T, value T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// core is what the tasks of a session share.
+// core has what the goroutines of a session share.
 type core struct {
 	id        ID
 	store     storage.Store
@@ -27,8 +27,8 @@ type core struct {
 	checkNow atomic.Bool
 }
 
-// charge counts an attempt of each item before it is made, so that an attempt which ends this
-// process has been counted.
+// charge counts an attempt of each item before it is made, so that it is counted even if it ends
+// this process.
 func (c *core) charge(ctx context.Context, items ...*storage.Item) error {
 	p := storage.SettleParams{
 		Relay: c.id, Owned: c.ledger.Owned(), Retries: make([]storage.Retry, len(items)),
@@ -59,7 +59,7 @@ func (c *core) charge(ctx context.Context, items ...*storage.Item) error {
 	return nil
 }
 
-// leaseClock tells how long a relay counts as alive, by this process's clock.
+// leaseClock measures what is left of the lease, by this process's clock.
 type leaseClock struct {
 	began time.Time    // monotonic
 	ends  atomic.Int64 // in nanoseconds since began
@@ -74,5 +74,5 @@ func (l *leaseClock) now() time.Duration { return time.Since(l.began) }
 // renew notes that the lease lasts for d from the time at which it was asked for.
 func (l *leaseClock) renew(asked, d time.Duration) { l.ends.Store(int64(asked + d)) }
 
-// left is how long the lease lasts still.
+// left returns how long the lease still lasts; it is negative once the lease has ended.
 func (l *leaseClock) left() time.Duration { return time.Duration(l.ends.Load()) - l.now() }

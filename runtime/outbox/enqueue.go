@@ -17,11 +17,11 @@ import (
 // MaxKeyBytes is how long an ordering key may be.
 const MaxKeyBytes = 1024
 
-// ContentType is that of every payload which Encode makes.
+// ContentType is the content type of every payload that Encode makes.
 const ContentType = "application/json"
 
-// CopyThreshold is the number of rows from which on generated code copies them to the database
-// instead of inserting each.
+// CopyThreshold is the number of rows from which generated code uses COPY instead of one INSERT for
+// each row.
 const CopyThreshold = 16
 
 // Row is an event ready to be inserted.
@@ -47,8 +47,8 @@ type enqueueOptions struct {
 	headers   map[string]string
 }
 
-// WithID gives the event an id of the caller's, so that a producer that runs twice produces the
-// same event. It fits one event only, or all versions of one fact.
+// WithID sets the event's id, so that a producer that runs twice produces the same event. It can be
+// used for one event only, or for all versions of one fact.
 func WithID(id ID) EnqueueOption { return func(o *enqueueOptions) { o.id = id } }
 
 // WithCausation records the event whose handling caused this one.
@@ -98,8 +98,9 @@ func Encode[E Event](
 	return encode(events, shards, o)
 }
 
-// EncodeVersions is Encode for versions of one fact: events of one name and key, each in another
-// version. Their rows share an id, so that a consumer that handles several of them applies one.
+// EncodeVersions is Encode for versions of one fact: events of one name and key, each in a
+// different version. Their rows share an id, so that a consumer that can handle several of them
+// applies only one.
 func EncodeVersions[E Event](
 	ctx context.Context, shards int, versions []E, opts ...EnqueueOption,
 ) ([]Row, error) {
@@ -167,7 +168,7 @@ func encode[E Event](events []E, shards int, o enqueueOptions) ([]Row, error) {
 	return rows, nil
 }
 
-// encode makes a row of an event. It makes up an id if it is given none.
+// encode sets r to the row of an event. If id is the zero ID, it generates one.
 func (r *Row) encode(e Event, shards int, id ID) (err error) {
 	t, key := e.EventType(), e.EventKey()
 	if err := checkKey(t, key); err != nil {
@@ -196,7 +197,8 @@ func IDs(rows []Row) []ID {
 	return ids
 }
 
-// checkKey refuses what the database would refuse, which would cost the caller its transaction.
+// checkKey returns an error for a key that the database would refuse: an error of the database
+// would abort the caller's transaction.
 func checkKey(t EventType, key string) error {
 	switch {
 	case t.Ordering == OrderingNone:
@@ -211,7 +213,8 @@ func checkKey(t EventType, key string) error {
 	return nil
 }
 
-// shardOf spreads keys by FNV-1a, 64 bits; an event without a key may stand anywhere.
+// shardOf returns the shard of a key, by its FNV-1a hash of 64 bits. An event without a key gets a
+// random shard.
 func shardOf(key string, shards int) int32 {
 	if key == "" {
 		return rand.Int32N(int32(shards))

@@ -15,7 +15,7 @@ const (
 	// OrderingNone publishes events in any order.
 	OrderingNone Ordering = iota
 	// OrderingKey publishes the events of one key in the order in which they were enqueued. While
-	// one is retried its successors wait; once it is a dead letter they go on.
+	// one is retried its successors wait; once it is a dead letter they are published.
 	OrderingKey
 )
 
@@ -31,7 +31,7 @@ type EventType struct {
 func (t EventType) String() string { return storage.TypeName(t.Name, t.Version) }
 
 // Event is a payload that a catalogue declares. Generated payload types implement it, and each
-// generated package has an interface Event of its own, which those of its catalogue alone
+// generated package has an interface Event of its own, which only the types of its catalogue
 // implement.
 type Event interface {
 	EventType() EventType

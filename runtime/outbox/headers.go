@@ -13,9 +13,9 @@ import (
 // MaxHeaderBytes is how much the headers of an event may hold, names and values together.
 const MaxHeaderBytes = 8192
 
-// propagated are the headers that carry a trace from outside (W3C Trace Context and Baggage). What
-// is wrong with them is nobody's fault here, so it costs the header and not the event. The order is
-// the one in which they get what room there is.
+// propagated has the headers that carry a trace from outside (W3C Trace Context and Baggage), in
+// the order in which they get the room that is left. The service did not make them, so an invalid
+// one is dropped, and the event is enqueued without it.
 var propagated = []string{HeaderTraceparent, "tracestate", "baggage"}
 
 // canonicalName returns the name in lower case if it is that of a propagated header.
@@ -49,10 +49,10 @@ func encodeHeaders(headers map[string]string) ([]byte, error) {
 	return json.Marshal(kept)
 }
 
-// AcceptHeaders returns those headers of a message from outside that an event can carry: what it
-// returns can be passed on with WithHeader. Names of propagated headers become lower case. Headers
-// that are invalid, or have no room within MaxHeaderBytes in the order of their names, are left
-// out; those of a trace come first.
+// AcceptHeaders returns those headers of a message from outside that an event can carry. Each can
+// be passed to WithHeader. Names of propagated headers become lower case. Headers that are invalid,
+// or have no room within MaxHeaderBytes in the order of their names, are left out; those of a trace
+// come first.
 func AcceptHeaders(headers map[string]string) map[string]string {
 	given, kept := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -71,7 +71,8 @@ func addFitting(kept map[string]string, size int, headers map[string]string, nam
 			checkHeader(name, value) != nil {
 			continue
 		}
-		if name == "tracestate" && kept[HeaderTraceparent] == "" { // which it belongs to (3.3)
+		// tracestate is part of traceparent (3.3)
+		if name == "tracestate" && kept[HeaderTraceparent] == "" {
 			continue
 		}
 		kept[name], size = value, size+len(name)+len(value)

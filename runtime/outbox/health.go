@@ -24,7 +24,7 @@ func newHealth(logger *slog.Logger) *health {
 	return &health{logger: logger, failing: map[string]time.Time{}}
 }
 
-// report notes how an attempt at a task ended. Attempts that end with ctx say nothing.
+// report notes the result of an attempt at a task. It ignores attempts that ended because ctx did.
 func (h *health) report(ctx context.Context, task string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -35,7 +35,7 @@ func (h *health) report(ctx context.Context, task string, err error) {
 	switch {
 	case err != nil && !failing:
 		h.failing[task] = time.Now()
-		h.logger.Warn("outbox: "+task+" fails, and is tried again until it works", "error", err)
+		h.logger.Warn("outbox: "+task+" fails and is retried until it works", "error", err)
 	case err == nil && failing:
 		delete(h.failing, task)
 		h.logger.Info("outbox: "+task+" works again", "after",
@@ -43,9 +43,9 @@ func (h *health) report(ctx context.Context, task string, err error) {
 	}
 }
 
-// bounded calls f with a context that ends after limit. If f does not return in time, the
-// connection that it used may be dead without knowing it, as after a failover, and others with it:
-// the store gives its connections up.
+// bounded calls f with a context that ends after limit. If f does not return in time, its
+// connection may be broken without an error, as happens after a failover, and others may be, too.
+// The store then closes its connections.
 func bounded(
 	ctx context.Context, store storage.Store, limit time.Duration,
 	f func(ctx context.Context) error,
@@ -69,25 +69,26 @@ const (
 	renewing = "renewing the lease"
 	reading  = "reading events"
 	settling = "settling events"
-	// An event that the database refuses to settle is tried by itself.
-	settlingAlone = "settling an event by itself"
-	listening     = "listening for other processes (polling carries on)"
-	tidying       = "maintenance of the tables"
-	counting      = "counting the backlog"
+	// The database refuses to settle this event, so it is settled apart from the others.
+	settlingOne = "settling a single event"
+	listening   = "listening for other processes (polling carries on)"
+	tidying     = "maintenance of the tables"
+	counting    = "counting the backlog"
 )
 
-// logTopic says how a topic fares.
+// logTopic logs that the circuit breaker of a topic has opened or closed.
 func logTopic(logger *slog.Logger, c ledger.TopicChange) {
 	switch {
 	case c.GaveUp:
-		logger.Error("outbox: the publisher has given up for good, nothing is published before a "+
-			"restart", "error", c.Err)
+		logger.Error("outbox: the publisher is closed for good: nothing is published until the "+
+			"process "+
+			"restarts", "error", c.Err)
 	case c.Err != nil:
-		logger.Warn("outbox: a topic cannot be reached: its events wait, and one at a time "+
-			"is tried",
+		logger.Warn("outbox: a topic cannot be reached: its events wait, and are tried one at "+
+			"a time",
 			"topic", c.Topic, "error", c.Err, "try at least every", ledger.ProbeInterval)
 	case c.Gone:
-		logger.Info("outbox: nothing is pending any more of a topic that could not be reached",
+		logger.Info("outbox: no event is pending any more for a topic that could not be reached",
 			"topic", c.Topic, "after", c.After)
 	default:
 		logger.Info("outbox: a topic can be reached again", "topic", c.Topic, "after", c.After)

@@ -15,13 +15,13 @@ const checkInterval = 100 * time.Millisecond
 // incarnation watches for a database that has gone back in time.
 type incarnation struct {
 	*core
-	checked time.Time           // the last time
-	known   storage.CheckResult // what it was then
+	checked time.Time           // time of the last check
+	known   storage.CheckResult // its result
 }
 
-// check ends the session if what it remembers may be wrong: a crash undoes settles that had not
-// reached the disk, a standby that lags is promoted, a backup is restored. Events could then have
-// positions below those that this session reads from, and only a new session would find them.
+// check ends the session if the database has lost transactions: a crash undoes settles that had not
+// reached the disk, a standby that lags is promoted, a backup is restored. There may then be events
+// below the positions from which this session reads, and only a new session would find them.
 func (i *incarnation) check(ctx context.Context) error {
 	interval := min(checkInterval, i.config.PollInterval)
 	if !i.checkNow.Swap(false) && time.Since(i.checked) < interval {

@@ -26,7 +26,7 @@ func (m membership) join(ctx context.Context) error {
 		err = m.renew(ctx, ctx)
 	}
 	if err != nil && !errors.Is(err, ErrUnusable) {
-		err = errors.Join(err, m.leave(ctx)) // the relay may have joined all the same
+		err = errors.Join(err, m.leave(ctx)) // the relay may have joined in spite of the error
 	}
 	return err
 }
@@ -45,13 +45,13 @@ func (m membership) leave(ctx context.Context) error {
 		err = leave() // on another connection
 	}
 	if err != nil {
-		return fmt.Errorf("outbox: the shards are free only when the lease ends: %w", err)
+		return fmt.Errorf("outbox: other relays have to wait for the end of the lease: %w", err)
 	}
 	return nil
 }
 
-// keep renews the lease every third of it, and takes or gives back shards, until sessionCtx ends.
-// It ends the session before the lease ends, if it cannot renew it.
+// keep renews the lease whenever a third of it has passed, and takes or gives back shards, until
+// sessionCtx ends. If it cannot renew the lease, it ends the session before the lease ends.
 func (m membership) keep(sessionCtx, readCtx context.Context) {
 	wait := m.config.Lease / 3
 	for sleep(sessionCtx, min(wait, m.lease.left())) {

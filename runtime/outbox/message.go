@@ -9,8 +9,8 @@ type ID = storage.ID
 // Message is the envelope of an event: what a Publisher sends, and a subscriber receives.
 type Message = storage.Message
 
-// ErrUnusable is wrapped by errors that no retry mends: the tables are another service's, say, or
-// the server lacks what the store needs. Run returns such an error.
+// ErrUnusable is wrapped by errors that retrying cannot mend: for instance, the tables belong to
+// another service, or the server lacks a feature that the store needs. Run returns such an error.
 var ErrUnusable = storage.ErrUnusable
 
 // ErrMigrationMissing is wrapped by errors that say which migration has to be applied before the

@@ -15,7 +15,8 @@ const (
 
 // pause is the wait between two reads if the first one has emptied the outbox. It doubles from
 // minPoll up to maxPoll as long as reads find nothing, and ends early when the reader is woken; but
-// at least minPoll lies between reads, so that events that are committed together are read together.
+// at least minPoll lies between reads, so that events that are committed together are read
+// together.
 //
 // An enqueue wakes the reader shortly before its transaction commits, earlier by less than a timer
 // can measure. So after an isolated wake-up the reader repeats its read up to spinReads times

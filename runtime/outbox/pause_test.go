@@ -96,8 +96,8 @@ func TestWakeUpsInQuickSuccessionKeepReadsAtADistance(t *testing.T) {
 	})
 }
 
-// TestAWakeUpDuringTheReadsIsNotIsolated is about a wake-up that waits in its channel until the reads have
-// ended.
+// TestAWakeUpDuringTheReadsIsNotIsolated is about a wake-up that waits in its channel until the
+// reads have ended.
 func TestAWakeUpDuringTheReadsIsNotIsolated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPausing()

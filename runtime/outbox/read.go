@@ -10,17 +10,17 @@ import (
 
 const dueInterval = 100 * time.Millisecond
 
-// reader brings events from the database into the ledger.
+// reader reads events from the database into the ledger.
 type reader struct {
 	*core
 	incarnation    incarnation
-	watermarkState any           // the store's
+	watermarkState any           // of the store, opaque to the relay
 	dueRead        time.Time     // when due events were read last
 	sizes          ledger.Sizing // how large reads may be
 }
 
-// run reads until ctx ends, or (once) until there is nothing to do or a read fails. It reads again
-// at once if the outbox offers more than a read takes, and waits otherwise.
+// run reads until ctx ends or, if once is true, until there is nothing to do or a read fails. It
+// reads again at once if the outbox has more events than a read returns, and pauses otherwise.
 func (r *reader) run(ctx context.Context, wakeups <-chan struct{}, once bool) error {
 	bell, stop := r.store.Doorbell().Wait()
 	defer stop()
@@ -54,17 +54,18 @@ func (r *reader) run(ctx context.Context, wakeups <-chan struct{}, once bool) er
 	return nil
 }
 
-// finding is what a cycle came to.
+// finding is the result of a cycle.
 type finding int
 
 const (
-	nothingAsked finding = iota // there was no room, or no shard to read
+	notRead finding = iota // there was no room, or no shard to read
 	foundNothing
 	foundSomething
 )
 
-// cycle reads once what is new, what is due and what is held no longer. After a cycle that failed,
-// the next one asks for less. One that takes longer than the lease has lost its connection.
+// cycle reads new events, events that are due for a retry, and events of keys that are no longer
+// held. If it fails, the next cycle reads less. If it takes longer than the lease, its connection
+// is considered broken.
 func (r *reader) cycle(ctx context.Context) (found finding, err error) {
 	err = bounded(ctx, r.store, r.config.Lease, func(ctx context.Context) error {
 		if err := r.incarnation.check(ctx); err != nil {
@@ -79,9 +80,9 @@ func (r *reader) cycle(ctx context.Context) (found finding, err error) {
 		return err
 	})
 	if err != nil {
-		return nothingAsked, err
+		return notRead, err
 	}
-	if found != nothingAsked {
+	if found != notRead {
 		r.health.report(ctx, reading, nil)
 	}
 	return found, nil
@@ -93,7 +94,7 @@ func (r *reader) readAll(ctx context.Context, p ledger.Plan) (finding, error) {
 	for _, step := range steps {
 		n, err := step(ctx, p)
 		if err != nil {
-			return nothingAsked, err
+			return notRead, err
 		}
 		if n > 0 {
 			found = foundSomething
@@ -113,9 +114,9 @@ func (r *reader) readNew(ctx context.Context, p ledger.Plan) (int, error) {
 		return 0, err
 	}
 	if late {
-		return 1, nil // to be read again, from further back
+		return 1, nil // the next cycle reads again, from an earlier position
 	}
-	charged, err := r.chargeSuspects(ctx, read.Items, false)
+	charged, err := r.chargeCandidates(ctx, read.Items, false)
 	if err != nil {
 		return 0, err
 	}
@@ -123,8 +124,8 @@ func (r *reader) readNew(ctx context.Context, p ledger.Plan) (int, error) {
 	return len(read.Items), nil
 }
 
-// advanceWatermark asks for the watermark, if what was read lies above it. If late is true, the
-// read must not be used: it may hold successors of events that it lacks.
+// advanceWatermark asks the store for the watermark if events above it were read. If late is true,
+// the read must not be used: events may be missing from it whose successors it contains.
 func (r *reader) advanceWatermark(
 	ctx context.Context, read []storage.Item,
 ) (late bool, err error) {
@@ -152,7 +153,7 @@ func (r *reader) readDue(ctx context.Context, p ledger.Plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	charged, err := r.chargeSuspects(ctx, read.Items, false)
+	charged, err := r.chargeCandidates(ctx, read.Items, false)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +170,7 @@ func (r *reader) readResumed(ctx context.Context, p ledger.Plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	charged, err := r.chargeSuspects(ctx, read.Items, true)
+	charged, err := r.chargeCandidates(ctx, read.Items, true)
 	if err != nil {
 		return 0, err
 	}
@@ -177,18 +178,17 @@ func (r *reader) readResumed(ctx context.Context, p ledger.Plan) (int, error) {
 	return len(resumption.Keys), nil
 }
 
-// chargeSuspects counts an attempt of those items that may have ended another relay, and returns
-// which these are.
-func (r *reader) chargeSuspects(
+// chargeCandidates charges an attempt to the poison candidates among items, and returns their seqs.
+func (r *reader) chargeCandidates(
 	ctx context.Context, items []storage.Item, resumed bool,
 ) (map[int64]bool, error) {
-	suspects := r.ledger.Suspects(items, resumed)
-	if len(suspects) == 0 {
+	candidates := r.ledger.PoisonCandidates(items, resumed)
+	if len(candidates) == 0 {
 		return nil, nil
 	}
-	charged := make(map[int64]bool, len(suspects))
-	for _, i := range suspects {
+	charged := make(map[int64]bool, len(candidates))
+	for _, i := range candidates {
 		charged[i.Seq] = true
 	}
-	return charged, r.charge(ctx, suspects...)
+	return charged, r.charge(ctx, candidates...)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// Relay publishes what the outbox holds. Several relays, in one process or many, share the shards
-// out among themselves.
+// Relay publishes the events of an outbox. Several relays, in one process or many, share its shards
+// evenly.
 //
-// A committed event is published until the broker has acknowledged it, or until it is a dead
+// A relay publishes a committed event until the broker acknowledges it, or until it becomes a dead
 // letter. Events of one key are published in order, and one waits while its predecessor is retried.
 // A crash at any point loses nothing and may publish again with the same event id.
 type Relay struct {
@@ -27,8 +27,8 @@ type Relay struct {
 	current   atomic.Pointer[session]
 }
 
-// NewRelay returns a relay that does nothing until Run. It fails where the configuration
-// contradicts itself.
+// NewRelay returns a relay that does nothing until Run or RunOnce. It returns an error if the
+// configuration is invalid.
 func NewRelay(store storage.Store, publisher Publisher, config Config) (*Relay, error) {
 	if store == nil || publisher == nil {
 		return nil, errors.New("outbox: a relay needs a store and a publisher")
@@ -57,7 +57,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	wakeups := make(chan struct{}, 1)
 	wg.Go(func() { ForwardWakeups(upkeepCtx, r.store) })
 	wg.Go(func() { r.upkeep.listen(upkeepCtx, wakeups) })
-	startUpkeep := sync.OnceFunc(func() { // which needs the tables
+	startUpkeep := sync.OnceFunc(func() { // these tasks need the tables
 		wg.Go(func() { r.upkeep.maintain(upkeepCtx) })
 		wg.Go(func() { r.upkeep.countBacklog(upkeepCtx) })
 	})
@@ -69,7 +69,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil && s == nil:
-			return nil // nothing had begun
+			return nil // nothing was in progress
 		case ctx.Err() != nil || r.isFinal(err):
 			return err
 		case s != nil:
@@ -80,9 +80,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// RunOnce joins, publishes what is due in the shards that are free, settles it, leaves and returns
-// what it did. It waits for no retry that is not due. An error means that it stopped before the
-// end; nothing is lost then.
+// RunOnce joins, publishes the events that are due in the shards that no other relay owns, leaves,
+// and returns the counts. It does not wait for retries that are not due. An error means that it
+// stopped early; nothing is lost then.
 func (r *Relay) RunOnce(ctx context.Context) (Stats, error) {
 	before := r.Stats()
 	s, err := r.join(ctx)
@@ -114,14 +114,13 @@ func (r *Relay) join(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// isFinal reports whether it is pointless to join again.
+// isFinal reports whether joining again cannot help.
 func (r *Relay) isFinal(err error) bool {
 	return errors.Is(err, ErrUnusable) &&
 		!(r.config.WaitForSchema && errors.Is(err, ErrMigrationMissing))
 }
 
-// runSession has a session work until ctx ends, its lease is lost, or (once) there is nothing to
-// do.
+// runSession runs s until ctx ends, its lease is lost or, if once is true, nothing is left to do.
 func (r *Relay) runSession(
 	ctx context.Context, s *session, wakeups <-chan struct{}, once bool,
 ) error {

@@ -21,7 +21,7 @@ type session struct {
 	settler *settler
 }
 
-// newSession returns a session that has not joined.
+// newSession returns a session that has not joined yet.
 func newSession(
 	store storage.Store, publisher Publisher, config Config, h *health, counters *counters,
 ) (*session, error) {
@@ -70,7 +70,7 @@ func (s *session) run(ctx context.Context, wakeups <-chan struct{}, once bool) e
 	if errors.Is(cause, storage.ErrLeaseLost) {
 		s.counters.leasesLost.Add(1)
 	}
-	// The lease may have been renewed all the same.
+	// Leave even if the lease was lost: a renewal may have succeeded in spite of its error.
 	return errors.Join(cause, failed, s.members.leave(ctx))
 }
 

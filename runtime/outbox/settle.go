@@ -15,12 +15,12 @@ type settler struct {
 	*core
 	members membership
 	sizes   ledger.Sizing
-	refused []refusal // by when they are due
+	refused []refusal // ordered by next
 }
 
-// run records what became of events, as many at a time as have come together while it recorded
-// those before. It returns when end is closed and nothing is left, or when the session ends.
-func (s *settler) run(ctx context.Context, end <-chan struct{}) {
+// run records what became of events, each time all that have accumulated while it recorded the
+// previous ones. It returns once noMore is closed and nothing is left, or when the session ends.
+func (s *settler) run(ctx context.Context, noMore <-chan struct{}) {
 	for draining := false; ctx.Err() == nil; {
 		events := s.ledger.Unsettled()
 		if len(events) == 0 {
@@ -30,8 +30,8 @@ func (s *settler) run(ctx context.Context, end <-chan struct{}) {
 			select {
 			case <-s.ledger.ToSettle():
 				continue
-			case <-end:
-				draining, end = true, nil
+			case <-noMore:
+				draining, noMore = true, nil
 				continue
 			case <-s.refusedDue():
 			case <-ctx.Done():
@@ -46,7 +46,7 @@ func (s *settler) run(ctx context.Context, end <-chan struct{}) {
 }
 
 // record settles events, in smaller pieces while it fails. An event that cannot be settled by
-// itself is refused, and stands in the way of the others no longer.
+// itself is set aside as refused, so that the others can be settled.
 func (s *settler) record(ctx context.Context, left []*ledger.Event) {
 	for n := 0; len(left) > 0; {
 		part := left[:min(len(left), s.sizes.Share(s.config.MaxInFlight))]
@@ -93,24 +93,24 @@ func (s *settler) refusedDue() <-chan time.Time {
 	return time.After(time.Until(s.refused[0].next))
 }
 
-// retryRefused settles refused events that are due, until one of them fails: the others may be
-// ready to be settled meanwhile.
+// retryRefused settles refused events that are due, until one of them fails. The rest waits, so
+// that run can settle other events in between.
 func (s *settler) retryRefused(ctx context.Context) {
 	for len(s.refused) > 0 && !s.refused[0].next.After(time.Now()) {
 		r := s.refused[0]
 		s.refused = s.refused[1:]
 		if err := s.recordPart(ctx, []*ledger.Event{r.Event}); err != nil {
-			s.health.report(ctx, settlingAlone, err)
+			s.health.report(ctx, settlingOne, err)
 			s.refuse(r)
 			return
 		}
 		if len(s.refused) == 0 {
-			s.health.report(ctx, settlingAlone, nil)
+			s.health.report(ctx, settlingOne, nil)
 		}
 	}
 }
 
-// recordPart settles events, all of them or none.
+// recordPart settles events, either all of them or none.
 func (s *settler) recordPart(ctx context.Context, part []*ledger.Event) error {
 	var changed storage.SettleResult
 	err := bounded(ctx, s.store, s.config.Lease, func(ctx context.Context) (err error) {
@@ -135,8 +135,8 @@ func (s *settler) recordPart(ctx context.Context, part []*ledger.Event) error {
 	return nil
 }
 
-// settlement says what became of events. They stand in the shards that were owned when they were
-// read.
+// settlement returns the parameters that record the verdicts of events. It uses the ownerships of
+// the time at which the events were read.
 func (s *settler) settlement(events []*ledger.Event) storage.SettleParams {
 	p := storage.SettleParams{Relay: s.id, Owned: ownershipsOf(events)}
 	for _, e := range events {

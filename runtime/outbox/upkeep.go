@@ -10,21 +10,22 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// upkeep is what a relay does beside publishing, whether or not it has joined.
+// upkeep has the background tasks of a relay that do not depend on its lease.
 type upkeep struct {
 	store    storage.Store
 	health   *health
 	counters *counters
-	backlog  atomic.Pointer[Backlog] // nil until it was counted
+	backlog  atomic.Pointer[Backlog] // nil until the first count
 }
 
-// listen keeps a listener alive, and rings when it hears something.
+// listen runs the store's listener, restarts it when it fails, and sends to rings when another
+// process may have committed events.
 func (u *upkeep) listen(ctx context.Context, rings chan struct{}) {
 	for n := 1; ctx.Err() == nil; n++ {
 		ready := func() {
 			n = 0
 			if !u.counters.listening.Swap(true) {
-				notify(rings) // what was announced while nobody listened
+				notify(rings) // wake-ups may have been missed before
 			}
 			u.health.report(ctx, listening, nil)
 		}
@@ -41,7 +42,7 @@ func (u *upkeep) listen(ctx context.Context, rings chan struct{}) {
 
 const maintainTimeout = time.Minute
 
-// maintain has the store tidy up, now and about once a minute.
+// maintain calls the store's Maintain, now and about once a minute.
 func (u *upkeep) maintain(ctx context.Context) {
 	queryCtx, cancel := lingering(ctx)
 	defer cancel()
@@ -78,10 +79,10 @@ func (u *upkeep) countBacklog(ctx context.Context) {
 	}
 }
 
-// notify has whoever receives from c look once more.
+// notify sends to c, which has a buffer of one, unless a send is pending already.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it will be seen
+	default:
 	}
 }

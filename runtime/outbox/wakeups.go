@@ -7,15 +7,15 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// forwardInterval is how often wake-ups are passed on to other processes at most.
+// forwardInterval is the least time between two wake-ups of other processes.
 const forwardInterval = 20 * time.Millisecond
 
 const notifyTimeout = 5 * time.Second
 
 // ForwardWakeups passes the rings of the store's doorbell on to relays that have another store, in
-// this process or in others, until ctx ends. A process that enqueues and runs no relay runs it
-// once, so that its events are published within milliseconds instead of at the relays' next poll; a
-// relay runs it by itself. Failures to notify are not reported: polling carries on.
+// this process or in others, until ctx ends. A process that enqueues and runs no relay should run
+// it once, so that its events are published within milliseconds instead of at the relays' next
+// poll. Relay.Run includes it. Errors are ignored, since polling finds the events anyway.
 func ForwardWakeups(ctx context.Context, store storage.Store) {
 	rings, stop := store.Doorbell().Wait()
 	defer stop()
@@ -50,7 +50,7 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// sleep waits for d and reports whether ctx is still alive.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -19,9 +19,9 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 )
 
-// MemStore is an outbox in memory, with transactions that become visible when they commit and
-// numbers that are given out before: what a relay has to cope with in a database. Its clock is the
-// process's, so that it works in a testing/synctest bubble.
+// MemStore is an outbox in memory. As in a database, events get their seqs when they are enqueued,
+// and become visible when their transaction commits. It uses the process's clock, so that it works
+// in a testing/synctest bubble. It is safe for concurrent use.
 type MemStore struct {
 	storage.BaseStore
 	source   string
@@ -32,7 +32,7 @@ type MemStore struct {
 	xid    uint64
 	open   map[uint64]bool
 	shards []memShard
-	relays map[outbox.ID]time.Time // until when they are alive
+	relays map[outbox.ID]time.Time // the end of each lease
 	rows   map[int64]*memRow       // by seq
 	order  [][]int64               // committed seqs of each shard, ascending
 	dead   []storage.DeadLetter
@@ -45,7 +45,7 @@ type memShard struct {
 
 type memRow struct {
 	storage.Item
-	due       time.Time // zero: it has not failed
+	due       time.Time // of the next attempt; zero if none has failed
 	lastError string
 	replays   int32
 }
@@ -151,7 +151,7 @@ func (s *MemStore) remove(p storage.Position) {
 	}
 }
 
-// Pending returns what is committed and not yet published, in no particular order.
+// Pending returns the events that are committed and not yet published, in no particular order.
 func (s *MemStore) Pending() []storage.Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *MemStore) CountBacklog(
 	return b, nil
 }
 
-// item is what a read returns of a row.
+// item returns a row as reads do.
 func (r *memRow) item() storage.Item {
 	i := r.Item
 	i.NotDue = r.due.After(time.Now())

@@ -10,7 +10,7 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox"
 )
 
-// RecordingPublisher keeps what is published. The zero value is ready to use.
+// RecordingPublisher keeps copies of published messages. The zero value is ready to use.
 type RecordingPublisher struct {
 	mu       sync.Mutex
 	messages []outbox.Message
@@ -31,7 +31,7 @@ func (p *RecordingPublisher) Publish(_ context.Context, m *outbox.Message) error
 	return nil
 }
 
-// Messages returns what was published so far, in the order of the calls' ends.
+// Messages returns the messages published so far, in the order in which the calls returned.
 func (p *RecordingPublisher) Messages() []outbox.Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ const (
 	Refuse
 	// RefuseForGood returns a permanent error.
 	RefuseForGood
-	// Unreachable returns an error that costs none.
+	// Unreachable returns an error that costs no attempt.
 	Unreachable
 	// LoseAcknowledgement passes the message on, and returns that the broker could not be reached.
 	LoseAcknowledgement
@@ -82,8 +82,8 @@ const (
 // ErrRefused is what a FaultyPublisher returns for Refuse and RefuseForGood.
 var ErrRefused = errors.New("outboxtest: refused")
 
-// FaultyPublisher fails as Decide says, which may be called concurrently, and passes on to Next
-// what it does not fail.
+// FaultyPublisher asks Decide what to do with each message, and passes it to Next or fails. Decide
+// may be called concurrently.
 type FaultyPublisher struct {
 	Next   outbox.Publisher
 	Decide func(m *outbox.Message) Fault

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// codec is how values of one Go type are written and read. All of them are addressable.
+// codec writes and reads values of one Go type. All values are addressable.
 type codec struct {
 	// encode appends the JSON of v to b. depth is how deep v is nested; lists, maps and structs
 	// count.
@@ -17,7 +17,7 @@ type codec struct {
 	decode func(tree any, v reflect.Value) error
 }
 
-// codecOf knows all types that a catalogue can declare, and those that parse returns.
+// codecOf returns the codec of a type that a catalogue can declare, or that parse returns.
 func codecOf(t reflect.Type) codec {
 	if c, ok := scalars[t]; ok {
 		return c
@@ -58,7 +58,8 @@ const maxDepth = 1000
 
 var errDepth = problem(fmt.Sprintf("nested more than %d levels deep", maxDepth))
 
-// encodePointer also writes what an any holds. What has no end comes by here, or by encodeStruct.
+// encodePointer writes the value of a pointer or an interface. Every cycle passes here or through
+// encodeStruct, so these check the depth.
 func encodePointer(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	switch {
 	case v.IsNil():
@@ -164,8 +165,8 @@ func decodeMap(tree any, v reflect.Value) error {
 type enum interface{ Valid() bool }
 
 // accepts reports whether v may be written and read: a declared value, or any text of an open enum.
-// Both directions accept the same values, so that a consumer can pass on whatever it was given. The
-// empty text is a field that was forgotten.
+// Both directions accept the same values, so that a consumer can pass on whatever it was given. An
+// empty text is refused, since the field was probably forgotten.
 func accepts(v reflect.Value) bool {
 	e := v.Addr().Interface().(enum)
 	if e.Valid() {
@@ -191,8 +192,7 @@ func decodeEnum(tree any, v reflect.Value) error {
 	return nil
 }
 
-// encodeRaw writes any JSON value: numbers as they stand there, the rest in one form, with sorted
-// names.
+// encodeRaw writes any JSON value in canonical form with sorted names, but numbers as they are.
 func encodeRaw(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	tree, err := parse(v.Bytes())
 	if err != nil {

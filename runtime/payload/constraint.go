@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// The functions of this file are the bodies of generated Validate methods. Each names the member by
-// its name in JSON, passes where the member is absent (a nil pointer), and returns an *Error
-// otherwise. A maximum below 0 is none.
+// Generated Validate methods call the functions of this file. Each gets the member's name in JSON,
+// and returns nil if the member is absent (a nil pointer) or keeps the constraint, and an *Error
+// otherwise. A negative maximum means no limit.
 
 // Check returns the first error that is not nil.
 func Check(errs ...error) error { return cmp.Or(errs...) }
@@ -19,20 +19,20 @@ func Length[S ~string](field string, v *S, minimum, maximum int) error {
 	if v == nil {
 		return nil
 	}
-	if minimum <= 0 && len(*v) <= maximum { // a character has a byte at least
+	if minimum <= 0 && len(*v) <= maximum { // a character has at least one byte
 		return nil
 	}
 	return between(field, utf8.RuneCountInString(string(*v)), minimum, maximum, "characters")
 }
 
-// Size bounds the number of bytes of v. It cannot know of an absent one: an optional member is
-// checked where it is not nil.
+// Size bounds the number of bytes of v. Generated code does not call it if an optional member
+// is nil.
 func Size(field string, v []byte, minimum, maximum int) error {
 	return between(field, len(v), minimum, maximum, "bytes")
 }
 
-// Items bounds the number n of elements of a list or entries of a map. It cannot know of an absent
-// one either.
+// Items bounds the number n of elements of a list or entries of a map. Generated code does not
+// call it if an optional member is nil.
 func Items(field string, n, minimum, maximum int) error {
 	return between(field, n, minimum, maximum, "items")
 }
@@ -47,7 +47,7 @@ func between(field string, n, minimum, maximum int, unit string) error {
 	return nil
 }
 
-// Pattern asks for a match of re anywhere in *v; anchors are the pattern's own business.
+// Pattern checks that re matches anywhere in *v, unless the pattern has anchors.
 func Pattern[S ~string](field string, v *S, re *regexp.Regexp) error {
 	if v == nil || re.MatchString(string(*v)) {
 		return nil
@@ -55,7 +55,7 @@ func Pattern[S ~string](field string, v *S, re *regexp.Regexp) error {
 	return &Error{Path: field, Problem: "does not match " + re.String()}
 }
 
-// AtLeast asks for *v >= minimum.
+// AtLeast checks that *v >= minimum.
 func AtLeast[N ~int32 | ~int64 | ~float64](field string, v *N, minimum N) error {
 	if v == nil || *v >= minimum {
 		return nil
@@ -63,7 +63,7 @@ func AtLeast[N ~int32 | ~int64 | ~float64](field string, v *N, minimum N) error 
 	return &Error{Path: field, Problem: fmt.Sprintf("less than %v", minimum)}
 }
 
-// AtMost asks for *v <= maximum.
+// AtMost checks that *v <= maximum.
 func AtMost[N ~int32 | ~int64 | ~float64](field string, v *N, maximum N) error {
 	if v == nil || *v <= maximum {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Error says what is wrong with a payload, and where. It never contains a value of the payload, and
-// of a map no key, so that it may be logged and stored.
+// Error says what is wrong with a payload, and where. It contains no values and no
+// keys of maps, so that it may be logged and stored.
 type Error struct {
 	// Path leads to the member by its names in JSON, such as lines[2].sku. Every key of a map is
-	// written as *: labels[*]. It is empty where the payload as a whole is meant.
+	// written as *: labels[*]. It is empty if the error concerns the whole payload.
 	Path string
 	// Problem continues a sentence that begins with the path, such as "longer than 64 characters".
 	Problem string
@@ -22,10 +22,10 @@ func (e *Error) Error() string {
 	return "payload: " + e.Path + ": " + e.Problem
 }
 
-// problem makes an Error about the value at hand; within adds the path while it travels up.
+// problem returns an Error without a path; within adds the path as callers return it.
 func problem(text string) error { return &Error{Problem: text} }
 
-// within puts a step before the path of err: a member's name, or an index or key in brackets.
+// within prepends a step to the path of err: a member's name, or an index or * in brackets.
 func within(step string, err error) error {
 	e := asError(err)
 	if e.Path != "" && !strings.HasPrefix(e.Path, "[") {
@@ -34,7 +34,7 @@ func within(step string, err error) error {
 	return &Error{Path: step + e.Path, Problem: e.Problem}
 }
 
-// asError hides the text of an error that is not ours, for it may quote a value.
+// asError hides the text of any other type of error, since it may quote a value.
 func asError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

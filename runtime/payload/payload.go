@@ -1,10 +1,9 @@
 // Package payload turns generated payload structs into JSON and back.
 //
-// Both directions are strict about what the catalogue declares, and hold nothing against what it
-// does not. Marshal refuses what a reader would have to refuse, and writes whatever Unmarshal has
-// read, so that a consumer can pass on what it was given: values of open enums that it does not
-// know, too. Only the zero UUID and the zero time are read and not written: they are fields that
-// were forgotten. Unmarshal ignores members that it does not know. Constraints are checked in both
+// Marshal refuses every value that Unmarshal would refuse. It writes every value that Unmarshal
+// accepts, including unknown values of open enums, so that a consumer can pass on what it received.
+// The exceptions are the zero UUID and the zero time, which are read but not written, since the
+// field was probably forgotten. Unmarshal ignores unknown members. Constraints are checked in both
 // directions, by the Validate methods of generated structs. The same value always gives the same
 // bytes. All errors are of type *Error.
 package payload
@@ -37,10 +36,11 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.Clone(out), nil
 }
 
-// scratches are what payloads are written to first, whose length is known only then.
+// scratches has buffers to write payloads to, since their length is not known before.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxScratch keeps one large payload from occupying memory for good.
+// maxScratch is the largest buffer that is kept, so that one large payload does not occupy memory
+// for ever.
 const maxScratch = 64 << 10
 
 // Unmarshal reads the JSON object in data into v, a pointer to a generated struct, which it

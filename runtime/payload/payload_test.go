@@ -52,16 +52,13 @@ func TestMarshalRefuses(t *testing.T) {
 		"empty decimal": {func(r *rich) { r.Decimal = "" },
 			"decimal: not a valid payload.Decimal"},
 		"year 10000": {func(r *rich) {
-			r.Time = time.Date(9999, 12, 31, 23, 30, 0, 0,
-				time.FixedZone("", -3600))
+			r.Time = time.Date(9999, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600))
 		}, "time: not an RFC 3339 time in the years 0 to 9999 UTC"},
 		"year -1": {func(r *rich) {
-			r.Time = time.Date(-1, 1, 1, 0, 0, 0, 0,
-				time.UTC)
+			r.Time = time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)
 		}, "time: not an RFC 3339 time in the years 0 to 9999 UTC"},
 		"30 February": {func(r *rich) {
-			r.Date = payload.Date{Year: 2026, Month: 2,
-				Day: 30}
+			r.Date = payload.Date{Year: 2026, Month: 2, Day: 30}
 		}, "date: not a day of the form 2006-01-02"},
 		"zero date": {func(r *rich) { r.Date = payload.Date{} },
 			"date: not a day of the form 2006-01-02"},
@@ -89,22 +86,20 @@ func TestMarshalRefuses(t *testing.T) {
 		"constraint of a member": {func(r *rich) { r.Total.Currency = "secret" },
 			"total.currency: does not match ^[A-Z]{3}$"},
 		"constraint in a list": {func(r *rich) {
-			r.Lines = append(r.Lines,
-				line{SKU: strings.Repeat("ä", 65)})
+			r.Lines = append(r.Lines, line{SKU: strings.Repeat("ä", 65)})
 		}, "lines[1].sku: more than 64 characters"},
-		"constraint in a " +
-			"map": {func(r *rich) { r.Prices = map[string][]money{"secret": {{Currency: "secret"}}} }, "prices[*][0].currency: does not match ^[A-Z]{3}$"},
+		"constraint in a map": {func(r *rich) {
+			r.Prices = map[string][]money{"secret": {{Currency: "secret"}}}
+		}, "prices[*][0].currency: does not match ^[A-Z]{3}$"},
 		"constraint, optional": {func(r *rich) {
-			r.OptTotal = &money{Amount: -1_000_001,
-				Currency: "EUR"}
+			r.OptTotal = &money{Amount: -1_000_001, Currency: "EUR"}
 		}, "opt_total.amount: less than -1000000"},
 		"list in a list": {func(r *rich) { r.Maybe = []*string{nil, ptr("\xff")} },
 			"maybe[1]: not a string in UTF-8"},
 		"cycle": {func(r *rich) { r.Tree.Next = &r.Tree },
 			"nested more than 1000 levels deep"},
 		"too deep JSON": {func(r *rich) {
-			r.JSON = json.RawMessage(strings.Repeat("[",
-				1000) + strings.Repeat("]", 1000))
+			r.JSON = json.RawMessage(strings.Repeat("[", 1000) + strings.Repeat("]", 1000))
 		}, "nested more than 1000 levels deep"},
 	} {
 		t.Run(name, func(t *testing.T) {

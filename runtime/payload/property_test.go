@@ -61,7 +61,8 @@ var (
 )
 
 // sameJSON takes two ways to write a json value for one.
-var sameJSON = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().Type() == reflect.TypeFor[json.RawMessage]() },
+var sameJSON = cmp.FilterPath(
+	func(p cmp.Path) bool { return p.Last().Type() == reflect.TypeFor[json.RawMessage]() },
 	cmp.Comparer(func(a, b json.RawMessage) bool {
 		var x, y any
 		return (a == nil) == (b == nil) &&

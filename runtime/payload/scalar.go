@@ -16,9 +16,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// scalars are the catalogue's built-in types, save for json. This is the place to add one: what a
-// value is, which ones are valid (nil: all), how one is written and read. A string type with a
-// method Valid, as Decimal is, needs no line: codecOf treats it as an enum.
+// scalars has the codecs of the catalogue's built-in types, except json. A codec is made of a
+// description for errors, a check (nil if all values are valid), a writer and a reader. A string
+// type with a method Valid, as Decimal is, needs no entry: codecOf treats it as an enum.
 var scalars = map[reflect.Type]codec{
 	reflect.TypeFor[bool](): plain("true or false", nil, strconv.AppendBool, same[bool]),
 	reflect.TypeFor[int32](): plain("an integer of 32 bits", nil, appendInt[int32],
@@ -45,8 +45,8 @@ var scalars = map[reflect.Type]codec{
 
 var rawType = reflect.TypeFor[json.RawMessage]() // of the catalogue's json
 
-// plain makes a codec for a Go type T that is a J in JSON. Its one error is that a value is not
-// what noun says.
+// plain returns a codec for a Go type T that is a J in JSON. Its only error says that a value is
+// not a noun.
 func plain[T any, J bool | json.Number | string](
 	noun string, valid func(T) bool, write func([]byte, T) []byte, read func(J) (T, error),
 ) codec {
@@ -73,7 +73,7 @@ func plain[T any, J bool | json.Number | string](
 	return codec{encode, decode}
 }
 
-// quoted makes a codec of what is a string in JSON and needs no escapes there.
+// quoted returns a codec for values that are strings in JSON without escapes.
 func quoted[T any](
 	noun string, valid func(T) bool, write func([]byte, T) []byte, read func(string) (T, error),
 ) codec {
@@ -81,8 +81,8 @@ func quoted[T any](
 	return plain(noun, valid, inQuotes, read)
 }
 
-// filled makes a codec that refuses to write a zero value of c, which is a field that was
-// forgotten. Readers accept it: events that were written by others, or before, do not become poison
+// filled returns a codec that refuses to write a zero value of c, since the field was probably
+// forgotten. It reads zero values, so that events of other or older producers do not become poison
 // messages.
 func filled(zero string, c codec) codec {
 	encode := c.encode
@@ -113,7 +113,7 @@ func same[T any](x T) (T, error) { return x, nil }
 
 func appendInt[T int32 | int64](b []byte, x T) []byte { return strconv.AppendInt(b, int64(x), 10) }
 
-// parseInt refuses a fraction and an exponent, also where the number is whole.
+// parseInt refuses a fraction or an exponent, even if the number is whole.
 func parseInt[T int32 | int64](number json.Number) (T, error) {
 	n, err := strconv.ParseInt(string(number), 10, reflect.TypeFor[T]().Bits())
 	return T(n), err
@@ -121,7 +121,7 @@ func parseInt[T int32 | int64](number json.Number) (T, error) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// appendFloat writes the shortest form that reads back the same, with an exponent where ECMAScript
+// appendFloat writes the shortest form that reads back the same, with an exponent if ECMAScript
 // has one.
 func appendFloat(b []byte, x float64) []byte {
 	if size := math.Abs(x); size != 0 && (size < 1e-6 || size >= 1e21) {
@@ -149,7 +149,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// parseUUID takes the form of RFC 9562, 4 only, in either case.
+// parseUUID reads only the form of RFC 9562, section 4, in upper or lower case.
 func parseUUID(text string) (uuid.UUID, error) {
 	if len(text) != 36 {
 		return uuid.Nil, problem("not a UUID")
@@ -169,7 +169,7 @@ func parseTime(text string) (t time.Time, err error) {
 // Decimal is an exact decimal number as text, such as -12.50. Trailing zeros are kept.
 type Decimal string
 
-// Valid says whether d is at most 1000 characters: digits without leading zeros and with an
+// Valid reports whether d is at most 1000 characters: digits without leading zeros and with an
 // optional fraction, but no exponent.
 func (d Decimal) Valid() bool {
 	whole, fraction, dotted := strings.Cut(strings.TrimPrefix(string(d), "-"), ".")
@@ -179,8 +179,8 @@ func (d Decimal) Valid() bool {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// Date is a day of the calendar, without time and zone. Its text is 2026-11-30 (RFC 3339,
-// full-date), its years 0 to 9999.
+// Date is a calendar day without time and zone, in the years 0 to 9999. Its text form is 2026-11-30
+// (RFC 3339, full-date).
 type Date struct {
 	Year  int
 	Month time.Month
@@ -202,18 +202,18 @@ func ParseDate(s string) (Date, error) {
 	return DateOf(t), nil
 }
 
-// Time returns the instant at which d begins in loc.
+// Time returns the time at which d begins in loc.
 func (d Date) Time(loc *time.Location) time.Time {
 	return time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, loc)
 }
 
-// Valid says whether the calendar has such a day, in the years 0 to 9999.
+// Valid reports whether the day exists, in the years 0 to 9999.
 func (d Date) Valid() bool { return fourDigits(d.Time(time.UTC)) && DateOf(d.Time(time.UTC)) == d }
 
 // String returns d in the form 2026-11-30.
 func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, int(d.Month), d.Day) }
 
-// MarshalText returns what String returns, and refuses what is no day.
+// MarshalText returns what String returns, and refuses an invalid day.
 func (d Date) MarshalText() ([]byte, error) {
 	if !d.Valid() {
 		return nil, problem("not a day of the calendar in the years 0 to 9999")

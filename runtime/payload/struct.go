@@ -11,14 +11,14 @@ import (
 type field struct {
 	index    int
 	name     string
-	quoted   string // "name": as it is written
-	optional bool   // absent where it is nil, or zero
+	quoted   string // the name in JSON, with quotes and colon
+	optional bool   // absent if it is nil or zero
 	codec
 }
 
 var fields sync.Map // reflect.Type → []*field
 
-// fieldsOf understands tags as encoding/json does.
+// fieldsOf returns the fields of a struct. Tags mean what they do in encoding/json.
 func fieldsOf(t reflect.Type) []*field {
 	if known, ok := fields.Load(t); ok {
 		return known.([]*field)
@@ -83,7 +83,7 @@ func decodeStruct(tree any, v reflect.Value) error {
 	return validate(v)
 }
 
-// validate calls the Validate method that generated structs with constraints have.
+// validate calls the method Validate, which generated structs with constraints have.
 func validate(v reflect.Value) error {
 	if checked, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
 		return checked.Validate()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config says how a Subscriber works. The zero value of every field stands for its default.
+// Config configures a Subscriber. The zero value of a field selects its default.
 //
 // It has no MaxAttempts: a subscriber never gives up on a message.
 type Config struct {

@@ -31,7 +31,8 @@ type lane struct {
 	awaited *awaited    // nil for none
 }
 
-// awaited is an event that was handed back, and has to come again before its successors go on.
+// awaited is an event that was nacked, and has to be delivered again before its successors are
+// handled.
 type awaited struct {
 	sequence uint64
 	id       outbox.ID // another version of the same event does not wait for it
@@ -115,7 +116,7 @@ func (l *lanes) enqueue(ctx context.Context, d *Delivery) bool {
 	return true
 }
 
-// advance starts the lane's next delivery if nothing stands in its way, and forgets a lane that
+// advance starts the lane's next delivery if nothing blocks it, and forgets a lane that
 // holds nothing. The caller holds mu.
 func (l *lanes) advance(ctx context.Context, at *lane, key laneKey) {
 	switch {
@@ -265,7 +266,7 @@ func (l *lanes) held() (all []*Delivery) {
 	return all
 }
 
-// passOverdue lets lanes go on whose awaited event is overdue although a fetch could have brought
+// passOverdue unblocks lanes whose awaited event is overdue although a fetch could have brought
 // it: another member may have had it.
 func (l *lanes) passOverdue(ctx context.Context) {
 	l.mu.Lock()
@@ -300,7 +301,7 @@ func (l *lanes) close() (waiting []*Delivery) {
 	return waiting
 }
 
-// release hands back a delivery that nobody has begun to handle. If that fails, the message comes
+// release nacks a delivery that no handler has begun. If that fails, the message comes
 // after AckWait.
 func (l *lanes) release(ctx context.Context, d *Delivery) {
 	if !l.consumerGone.Load() {

@@ -5,21 +5,20 @@ import (
 	"errors"
 )
 
-// ErrUnsupported is returned by defaults of BaseStore: the store cannot do it, and the relay works
-// without it.
+// ErrUnsupported is returned by methods that a store does not implement. The relay works without
+// them.
 var ErrUnsupported = errors.New("outbox: the store does not support it")
 
-// BaseStore is embedded by every Store and Operator. It has a default for what an implementation
-// may lack, which is also how a method that is added to the contract later reaches stores that were
-// generated before.
+// BaseStore must be embedded by every Store and Operator. It has defaults for optional methods, and
+// for methods that are added to the contract after a store was generated.
 type BaseStore struct{}
 
 func (BaseStore) mustEmbedBaseStore() {}
 
 var _ interface{ mustEmbedBaseStore() } = BaseStore{}
 
-// Watermark returns one that never moves: reads begin where a shard begins, which is right for
-// every database, and slow for a long backlog.
+// Watermark returns 0: every read begins at the start of a shard, which is correct for every
+// database, but slow if the backlog is long.
 func (BaseStore) Watermark(context.Context, WatermarkParams) (WatermarkResult, error) {
 	return WatermarkResult{}, nil
 }

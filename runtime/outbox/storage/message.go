@@ -46,7 +46,7 @@ func (m Message) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "%s %s", m.
 // TypeName joins an event's name and version: order.placed@1.
 func TypeName(name string, version int) string { return name + "@" + strconv.Itoa(version) }
 
-// ParseTypeName splits what TypeName joined.
+// ParseTypeName splits a name such as order.placed@1 into name and version.
 func ParseTypeName(s string) (name string, version int, err error) {
 	name, digits, found := strings.Cut(s, "@")
 	version, err = strconv.Atoi(digits)
@@ -56,53 +56,53 @@ func ParseTypeName(s string) (name string, version int, err error) {
 	return name, version, nil
 }
 
-// Position is where an event stands in the outbox. Seq is assigned by the database, ascends, and is
+// Position is the place of an event in the outbox. Seq is assigned by the database, ascending, and
 // unique in the whole outbox.
 type Position struct {
 	Shard int32
 	Seq   int64
-	// Event is the id of the event that stands there. After the database has gone back in time,
-	// another event may: what is settled is this event, or whichever stands there if Event is zero.
+	// Event is the id of the event at this position. After a restored backup it may be another
+	// event's position; settling changes nothing then. If Event is zero, any event is settled.
 	Event ID
 }
 
-// Item is a row of the outbox: a message, and what the relay has to know to work on it.
+// Item is a row of the outbox: a message, and the state of its publishing.
 type Item struct {
 	Message
 	Position
-	// Attempts is how many publishes have begun and were charged to the event so far.
+	// Attempts is the number of attempts that were charged to the event so far.
 	Attempts int32
-	// Interrupted says that the last of them was charged beforehand and has not ended: it may have
-	// ended the relay's process.
+	// Interrupted says that the last attempt was charged in advance and its result is unknown: the
+	// event may have ended the relay's process.
 	Interrupted bool
-	// NotDue says that the next attempt lies in the future.
+	// NotDue says that the time of the next attempt is in the future.
 	NotDue bool
-	// Unreadable says why the row is no event, if somebody else has written it. The relay makes it
-	// a dead letter.
+	// Unreadable is the reason why the row could not be read as an event, or nil. The relay makes
+	// such a row a dead letter.
 	Unreadable error
 }
 
-// Fault returns why the row is no event, or nil. If it is none, another program or a hand has
-// written it.
+// Fault returns the reason why the row is not a valid event, or nil. Such a row was not written by
+// generated code.
 func (i *Item) Fault() error {
 	switch {
 	case i.Unreadable != nil:
-		return fmt.Errorf("the row is no event: %w", i.Unreadable)
+		return fmt.Errorf("the row is not an event: %w", i.Unreadable)
 	case i.Version < 1:
-		return fmt.Errorf("the row is no event: its version is %d", i.Version)
+		return fmt.Errorf("the row is not an event: its version is %d", i.Version)
 	case i.Type == "" || strings.Contains(i.Type, "@") || !Storable(i.Type):
-		return errors.New("the row is no event: its type is not a name")
+		return errors.New("the row is not an event: its type is not a name")
 	case i.Topic == "":
-		return errors.New("the row is no event: it has no topic")
+		return errors.New("the row is not an event: it has no topic")
 	}
 	return nil
 }
 
-// LogValue is that of the message.
+// LogValue returns the same as Message.LogValue.
 func (i Item) LogValue() slog.Value { return i.Message.LogValue() }
 
-// Format is that of the message.
+// Format writes the same as Message.Format.
 func (i Item) Format(f fmt.State, verb rune) { i.Message.Format(f, verb) }
 
-// Storable reports whether a text column of every supported database takes s.
+// Storable reports whether s can be stored in a text column of every supported database.
 func Storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

@@ -6,19 +6,19 @@ import "fmt"
 // code can work on the database.
 var ErrMigrationMissing = fmt.Errorf("%w: a migration is missing", ErrUnusable)
 
-// Schema is what generated code needs of the tables.
+// Schema has the versions of the tables that generated code needs.
 type Schema struct {
 	Migrations string // the directory of the migrations, for messages; "" if the catalogue has none
 	Features   []FeatureVersion
 }
 
-// FeatureVersion is a part of the tables, and the version of them that code was generated for.
+// FeatureVersion names a part of the tables, and the version for which code was generated.
 type FeatureVersion struct {
 	Feature string
 	Version int
 }
 
-// SchemaVersion is how far the migrations of a feature have come in a database.
+// SchemaVersion is the version that the tables of a feature have in a database.
 type SchemaVersion struct {
 	Feature string
 	Version int // of the newest migration

@@ -2,26 +2,26 @@ package storage
 
 import "time"
 
-// SettleParams say what became of events of a relay. In a shard that is not the relay's under the
-// fence that Owned names, nothing changes.
+// SettleParams are the parameters of Store.Settle. Nothing changes in a shard that the relay does
+// not own with the fencing token in Owned.
 type SettleParams struct {
 	Relay ID
 	Owned []Ownership
 	// Published are removed from the outbox. If the catalogue asks for retention, they remain
 	// readable.
 	Published []Position
-	// Retries stay in the outbox, to be tried again. The relay also settles an event so before an
-	// attempt that may end the process, so that the attempt counts in any case.
+	// Retries stay in the outbox, to be tried again. The relay also does this before an attempt
+	// that may end its process, so that the attempt is counted in any case.
 	Retries []Retry
-	// DeadLetters are moved to the dead letters, for an operator.
+	// DeadLetters are moved to the dead letters, which an operator can replay or discard.
 	DeadLetters []DeadLetterMove
 }
 
-// Retry says when an event is tried again.
+// Retry puts an event off until Delay has passed.
 type Retry struct {
 	Position
 	Attempts    int32 // charged so far
-	Interrupted bool  // charged before the attempt, whose end is not known
+	Interrupted bool  // charged before the attempt, whose result is unknown
 	Delay       time.Duration
 	Error       string
 }
@@ -33,8 +33,9 @@ type DeadLetterMove struct {
 	Error    string
 }
 
-// SettleResult is how many events of each list were changed. If there are fewer than were given,
-// the relay was fenced off: another one owns the shard; or the events are gone.
+// SettleResult has the number of events of each list that were changed. If fewer were changed than
+// were given, either another relay owns the shard (this one was fenced off), or the events are
+// gone.
 type SettleResult struct {
 	Published, Retries, DeadLetters int
 }

@@ -25,12 +25,12 @@ type InboxHarness[Tx any] struct {
 	Outbox  storage.Store
 	Enqueue func(ctx context.Context, tx Tx, e outboxtest.Event,
 		opts ...outbox.EnqueueOption) (outbox.ID, error)
-	// Break has the commit of tx fail, by closing its connection for instance.
+	// Break makes the commit of tx fail, for instance by closing its connection.
 	Break func(tx Tx)
 }
 
-// TestInbox checks that a store keeps what inbox.Store promises, alone and under an inbox. Open is
-// called for every test and may register clean-ups with t.
+// TestInbox checks that a store keeps the promises of inbox.Store, by itself and with an inbox.
+// Open is called for every test and may register clean-ups with t.
 func TestInbox[Tx any](t *testing.T, open func(t *testing.T) InboxHarness[Tx]) {
 	for name, test := range map[string]func(*consuming[Tx]){
 		"an event is fresh once":                                 (*consuming[Tx]).testFreshOnce,
@@ -55,7 +55,7 @@ func TestInbox[Tx any](t *testing.T, open func(t *testing.T) InboxHarness[Tx]) {
 	}
 }
 
-// consuming is one test's inbox, and shorthands that fail the test.
+// consuming has one test's inbox, with helpers that fail the test.
 type consuming[Tx any] struct {
 	*world // of the outbox
 	InboxHarness[Tx]
@@ -65,9 +65,9 @@ const consumer = "witness"
 
 var errRollback = errors.New("outboxtest: roll back")
 
-// inTx runs f in a transaction that commits where f returns nil.
+// inTx runs f in a transaction that commits if f returns nil.
 func (c *consuming[Tx]) inTx(f func(ctx context.Context, tx Tx) error) error {
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), hangTimeout)
 	defer cancel()
 	_, err := c.InboxHarness.Store.InTx(ctx, inbox.InTxParams[Tx]{
 		Run: func(tx Tx) error { return f(ctx, tx) },
@@ -113,7 +113,7 @@ func (c *consuming[Tx]) testInFlight() {
 		err := c.inTx(func(ctx context.Context, tx Tx) error {
 			c.claimIn(ctx, tx, consumer, event, inbox.ClaimFresh)
 			var others sync.WaitGroup
-			// None waits for the end of this transaction, or all end with an error when patience
+			// None waits for the end of this transaction, or all end with an error when hangTimeout
 			// does.
 			for range 10 {
 				others.Go(func() { c.claim(consumer, event, inbox.ClaimInFlight, nil) })

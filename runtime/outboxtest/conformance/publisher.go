@@ -24,10 +24,11 @@ type PublisherHarness struct {
 	// Receive waits for n messages on Topic that no earlier call has returned, and returns them as
 	// a subscriber hands them to an inbox: those of one key in the broker's order.
 	Receive func(ctx context.Context, n int) ([]outbox.Message, error)
-	// Stop ends the broker, which keeps its messages, and Restart brings it back. Without them
-	// nothing is tested that needs it.
+	// Stop stops the broker, which keeps its messages, and Restart starts it again. If they are
+	// nil, the tests that need them are left out.
 	Stop, Restart func()
-	// MaxBytes is the size above which the broker refuses a payload. Without it that is not tested.
+	// MaxBytes is the size above which the broker refuses a payload. If it is 0, that is not
+	// tested.
 	MaxBytes int
 }
 
@@ -55,21 +56,21 @@ var publisherTests = map[string]func(*publishing){
 }
 
 const (
-	// patience ends a test that hangs. It is no measure of anything: what has to happen may take
-	// long on a busy machine.
-	patience = 3 * time.Minute
+	// hangTimeout ends a test that hangs. It is long, since everything may be slow on a busy
+	// machine.
+	hangTimeout = 3 * time.Minute
 
 	secretKey     = "Schlüssel-geheim"
 	secretPayload = "Nutzlast-geheim"
 )
 
-// publishing is one test's publisher, and shorthands that fail the test.
+// publishing has one test's publisher, with helpers that fail the test.
 type publishing struct {
 	*testing.T
 	PublisherHarness
 }
 
-// message returns a message with all that a relay fills in.
+// message returns a message with all fields that a relay sets.
 func message(key string) *outbox.Message {
 	return &outbox.Message{
 		ID: uuid.New(), Type: "thing.happened", Version: 1, Source: "outboxgen/conformance",
@@ -79,7 +80,7 @@ func message(key string) *outbox.Message {
 	}
 }
 
-// try publishes m. It fails the test where an error is not as outbox.Publisher asks for.
+// try publishes m. It fails the test if an error is not as outbox.Publisher requires.
 func (p *publishing) try(ctx context.Context, m *outbox.Message) error {
 	err := p.Publisher.Publish(ctx, m)
 	if err == nil {
@@ -99,7 +100,7 @@ func (p *publishing) try(ctx context.Context, m *outbox.Message) error {
 func (p *publishing) publish(messages ...*outbox.Message) {
 	p.Helper()
 	for _, m := range messages {
-		ctx, cancel := context.WithTimeout(p.Context(), patience)
+		ctx, cancel := context.WithTimeout(p.Context(), hangTimeout)
 		if err := p.try(ctx, m); err != nil {
 			p.Fatalf("publish: %v", err)
 		}
@@ -110,7 +111,7 @@ func (p *publishing) publish(messages ...*outbox.Message) {
 // receive returns the next n messages.
 func (p *publishing) receive(n int) []outbox.Message {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.Context(), hangTimeout)
 	defer cancel()
 	messages, err := p.Receive(ctx, n)
 	if err != nil || len(messages) != n {
@@ -119,7 +120,7 @@ func (p *publishing) receive(n int) []outbox.Message {
 	return messages
 }
 
-// expect receives until all the messages have come, at least once each.
+// expect receives until each of the messages has arrived at least once.
 func (p *publishing) expect(messages ...*outbox.Message) {
 	p.Helper()
 	missing := map[outbox.ID]bool{}
@@ -172,7 +173,7 @@ func testEveryAttribute(p *publishing) {
 	}
 }
 
-// attributes writes what the message itself does not show.
+// attributes returns the attributes of a message as text, since its own Format omits most of them.
 func attributes(m *outbox.Message) string {
 	return fmt.Sprintf("{id %s, type %q, version %d, source %q, topic %q, key %q, payload %q, "+
 		"content type %q, "+
@@ -181,7 +182,7 @@ func attributes(m *outbox.Message) string {
 		m.ContentType, m.CausationID, m.CreatedAt.Format(time.RFC3339Nano), m.Headers)
 }
 
-// sameHeaders takes none for an empty map.
+// sameHeaders treats a nil map as an empty one.
 func sameHeaders(a, b map[string]string) bool {
 	return fmt.Sprint(a) == fmt.Sprint(b)
 }
@@ -227,7 +228,7 @@ func testPublishOrder(p *publishing) {
 	}
 }
 
-// testPublishTwice allows a broker to drop the second one.
+// testPublishTwice publishes a message twice. The broker may drop the second one.
 func testPublishTwice(p *publishing) {
 	m, after := message("k"), message("k")
 	p.publish(m, m, after)
@@ -248,7 +249,7 @@ func testNothingIsKept(p *publishing) {
 	}
 }
 
-// testPublishCancelled allows a publisher to have been faster than the end of its context.
+// testPublishCancelled accepts that a publisher finishes before its context ends.
 func testPublishCancelled(p *publishing) {
 	ended, cancel := context.WithCancel(p.Context())
 	cancel()
@@ -260,8 +261,8 @@ func testPublishCancelled(p *publishing) {
 		var err error
 		select {
 		case err = <-done:
-		case <-time.After(patience):
-			p.Fatal("a publish goes on though its context has ended")
+		case <-time.After(hangTimeout):
+			p.Fatal("a publish has not returned though its context has ended")
 		}
 		switch {
 		case err == nil:
@@ -281,7 +282,7 @@ func testBrokerDown(p *publishing) {
 	p.publish(before)
 	p.Stop()
 	for range 3 { // the first one may find the connection still up
-		ctx, cancel := context.WithTimeout(p.Context(), patience)
+		ctx, cancel := context.WithTimeout(p.Context(), hangTimeout)
 		if err := p.try(ctx, m); !errors.Is(err, outbox.ErrUnreachable) {
 			p.Errorf("got %v, want ErrUnreachable", err)
 		}
@@ -292,10 +293,10 @@ func testBrokerDown(p *publishing) {
 	p.expect(before, m)
 }
 
-// untilPublished publishes m again for as long as the broker is not back.
+// untilPublished publishes m again until the broker is available.
 func (p *publishing) untilPublished(m *outbox.Message) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	ctx, cancel := context.WithTimeout(p.Context(), hangTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -335,7 +336,7 @@ func testAcknowledgedIsKept(p *publishing) {
 	}
 	select {
 	case <-many:
-	case <-time.After(patience):
+	case <-time.After(hangTimeout):
 		p.Error("not 100 publishes in time")
 	}
 	p.Stop()

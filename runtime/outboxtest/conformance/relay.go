@@ -29,35 +29,35 @@ var relayTests = map[string]func(*testing.T, *world){
 		w *world) {
 		testManyRelays(t, w, 4)
 	},
-	"late commits are published":                            testLateCommit,
-	"a late commit precedes its successors":                 testLateOrder,
-	"commits in any order under load lose nothing":          testCommitStorm,
-	"a rolled back enqueue leaves nothing":                  testRolledBack,
-	"a failed event holds its key and no other":             testHeldKey,
-	"a dead letter lets its key go on, and can be replayed": testDeadLetterPath,
-	"an outage costs no attempts":                           testOutage,
-	"a hanging publish ends, and costs an attempt":          testHang,
-	"a panicking publisher costs an attempt":                testPanic,
-	"a lost acknowledgement publishes again":                testLostAcknowledgement,
-	"a vanished relay is succeeded after its lease":         testVanished,
-	"a relay that lost its shards settles nothing":          testStalled,
-	"an event that ends its relay becomes a dead letter":    testPoison,
-	"shards are shared out, and handed over when one ends":  testHandOver,
-	"draining finishes what is under way":                   testDrain,
-	"many held keys go on":                                  testManyHeld,
+	"late commits are published":                                 testLateCommit,
+	"a late commit precedes its successors":                      testLateOrder,
+	"commits in any order under load lose nothing":               testCommitStorm,
+	"a rolled back enqueue leaves nothing":                       testRolledBack,
+	"a failed event holds its key and no other":                  testHeldKey,
+	"a key continues after a dead letter, which can be replayed": testDeadLetterPath,
+	"an outage costs no attempts":                                testOutage,
+	"a hanging publish ends, and costs an attempt":               testHang,
+	"a panicking publisher costs an attempt":                     testPanic,
+	"a lost acknowledgement publishes again":                     testLostAcknowledgement,
+	"a vanished relay is succeeded after its lease":              testVanished,
+	"a relay that lost its shards settles nothing":               testStalled,
+	"an event that ends its relay becomes a dead letter":         testPoison,
+	"shards are shared out, and handed over when one ends":       testHandOver,
+	"draining finishes what is under way":                        testDrain,
+	"many held keys are resumed":                                 testManyHeld,
 }
 
-// config is a relay's for tests: everything happens soon, and no lease ends while the machine is
-// busy with something else.
+// config returns a relay's configuration for tests: retries and polls are fast, and leases are so
+// long that none ends on a busy machine.
 func config() outbox.Config {
 	return outbox.Config{
-		Lease: 2 * patience, PublishTimeout: patience, PollInterval: 50 * time.Millisecond,
+		Lease: 2 * hangTimeout, PublishTimeout: hangTimeout, PollInterval: 50 * time.Millisecond,
 		MinRetryDelay: 5 * time.Millisecond, MaxRetryDelay: 50 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }
 
-// run runs a relay until the returned function is called, which waits for its end.
+// run runs a relay until the returned function is called, which stops it and waits for its end.
 func (w *world) run(
 	store storage.Store, p outbox.Publisher, c outbox.Config,
 ) (*outbox.Relay, func()) {
@@ -80,7 +80,7 @@ func (w *world) run(
 
 func (w *world) wait(p *outboxtest.RecordingPublisher, n int) []outbox.Message {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.Context(), hangTimeout)
 	defer cancel()
 	messages, err := p.Wait(ctx, n)
 	if err != nil {
@@ -210,7 +210,7 @@ func testLateCommit(_ *testing.T, w *world) {
 	_, err := slow.Enqueue(w.Context(),
 		[]outbox.Event{outboxtest.Event{Entity: "late", N: 1}, outboxtest.Event{N: 2}})
 	w.must(err)
-	for i := range 200 { // for longer than the relay's patience with transactions that do not end
+	for i := range 200 { // for longer than the watermark waits for open transactions
 		w.enqueue(outboxtest.Event{Entity: fmt.Sprint("early ", i%7), N: int64(i)},
 			outboxtest.Event{N: int64(i)})
 		w.wait(recording, 2*i+2)
@@ -222,7 +222,7 @@ func testLateCommit(_ *testing.T, w *world) {
 	w.eventually("everything is settled", func() bool { return len(w.all()) == 0 })
 }
 
-// sleepABit lets real time pass, where the test is about just that.
+// sleepABit lets real time pass, for tests that are about time.
 func sleepABit(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -244,7 +244,8 @@ func testLateOrder(_ *testing.T, w *world) {
 		long := w.begin()
 		_, err := long.Enqueue(w.Context(), []outbox.Event{outboxtest.Event{Entity: key, N: 1}})
 		w.must(err)
-		for until := time.Now().Add(time.Duration(round*100) * time.Millisecond); time.Now().Before(until); {
+		until := time.Now().Add(time.Duration(round*100) * time.Millisecond)
+		for time.Now().Before(until) {
 			w.enqueue(outboxtest.Event{Entity: "other", N: time.Now().UnixNano()})
 			published++
 			sleepABit(w.Context(), time.Millisecond)

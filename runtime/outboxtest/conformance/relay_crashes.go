@@ -14,8 +14,8 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outboxtest"
 )
 
-// severed is a store whose relay is cut off from it: nothing that it does has an effect from then
-// on, as after the end of its process. It finds itself fenced off, so that it ends soon.
+// severed is a store that can cut its relay off: from then on no call has an effect, as if the
+// relay's process had ended. The calls return that the relay is fenced off, so that it ends soon.
 type severed struct {
 	storage.Store
 	cut atomic.Bool
@@ -98,7 +98,7 @@ func testVanished(_ *testing.T, w *world) {
 	first := &severed{Store: w.Store}
 	recording := &outboxtest.RecordingPublisher{}
 	c := config()
-	// It is for the end of the one that is cut off, which cannot drain.
+	// The relay that is cut off cannot drain.
 	c.PublishTimeout = 200 * time.Millisecond
 	dying := &outboxtest.FaultyPublisher{Next: recording,
 		Decide: func(*outbox.Message) outboxtest.Fault {
@@ -179,7 +179,7 @@ func testPoison(_ *testing.T, w *world) {
 		stop()
 		mortal.sever() // if it has not died, it may not have been able to leave in time
 	}
-	c.PublishTimeout = patience
+	c.PublishTimeout = hangTimeout
 	w.run(w.Store, recording, c)
 	w.eventually("the others are published", func() bool { return len(w.all()) == 0 })
 	letters := w.deadLetters(10)
@@ -230,7 +230,7 @@ func testDrain(_ *testing.T, w *world) {
 	<-slow.began
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
-	for ended := false; !ended; { // what has begun goes on, however long it takes
+	for ended := false; !ended; { // wait for calls that have begun, however long they take
 		select {
 		case <-stopped:
 			ended = true

@@ -63,8 +63,8 @@ func TestSubscriber(
 }
 
 const (
-	soon = time.Second // for tests in which a message comes again by itself
-	late = time.Minute // for those in which it does not
+	soon = time.Second // for tests in which the broker delivers a message again
+	late = time.Minute // for tests in which it does not
 )
 
 var subscriberTests = map[string]struct {
@@ -75,7 +75,7 @@ var subscriberTests = map[string]struct {
 	"as many handlers run as are allowed":               {late, testConcurrency},
 	"what fails comes again":                            {late, testComesAgain},
 	"the events of a key stay in order while one fails": {late, testOrderWhileRetried},
-	"a key that fails does not stop the others":         {late, testOthersGoOn},
+	"a key that fails does not stop the others":         {late, testOthersContinue},
 	"an event comes again after a crash":                {soon, testCrash},
 	"what is extended does not come again":              {5 * time.Second, testExtended},
 	"a handler that hangs gives its event back":         {soon, testHangs},
@@ -89,7 +89,7 @@ var subscriberTests = map[string]struct {
 	"an outage in the middle loses nothing":             {soon, testBrokerOutage},
 }
 
-// subscribing is one test's broker, and shorthands that fail the test.
+// subscribing has one test's broker, with helpers that fail the test.
 type subscribing struct {
 	*testing.T
 	SubscriberHarness
@@ -112,7 +112,7 @@ func applying(f func(ctx context.Context, m *outbox.Message) error) handlerFunc 
 	}
 }
 
-// member is a subscriber at work.
+// member is a running subscriber.
 type member struct {
 	Member
 	log    *lockedBuffer
@@ -176,7 +176,7 @@ func (s *subscribing) eventually(what string, ok func() bool) {
 	s.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); !ok(); <-tick.C {
+	for deadline := time.Now().Add(hangTimeout); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
 			s.Fatalf("not in time: %s", what)
 		}
@@ -203,12 +203,12 @@ func wait[T any](t testing.TB, ch <-chan T) {
 	t.Helper()
 	select {
 	case <-ch:
-	case <-time.After(patience):
+	case <-time.After(hangTimeout):
 		t.Fatal("nothing came in time")
 	}
 }
 
-// body returns a message whose payload is no secret.
+// body returns a message with a payload that may appear in logs.
 func body(key, payload string) *outbox.Message {
 	m := message(key)
 	m.Payload = []byte(payload)
@@ -302,7 +302,7 @@ func failingOnce(err error) handlerFunc {
 	})
 }
 
-// testSharedWork lets no handler go on before both members have something to do.
+// testSharedWork blocks the handlers until both members have a delivery.
 func testSharedWork(s *subscribing) {
 	const n = 40
 	for i := range n {

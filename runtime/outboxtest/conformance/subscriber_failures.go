@@ -40,7 +40,7 @@ func testComesAgain(s *subscribing) {
 		}
 	}
 	if strings.Contains(m.log.String(), "again:") {
-		s.Errorf("the log has what nobody needs:\n%s", m.log)
+		s.Errorf("the log has lines that are not needed:\n%s", m.log)
 	}
 }
 
@@ -80,8 +80,8 @@ func testOrderWhileRetried(s *subscribing) {
 	s.expect(m, subscribe.Stats{Acknowledged: keys * each, Retried: 3 * each})
 }
 
-// testOthersGoOn has a key that comes again after weeks, and not before the others are handled.
-func testOthersGoOn(s *subscribing) {
+// testOthersContinue has a key that comes again after weeks, and not before the others are handled.
+func testOthersContinue(s *subscribing) {
 	const bad, good = 50, 20
 	for range bad {
 		s.publish(message(secretKey))
@@ -132,7 +132,7 @@ func testCrash(s *subscribing) {
 // it.
 func testExtended(s *subscribing) {
 	if s.Extensions == nil {
-		s.Skip("the broker does not deliver again by itself")
+		s.Skip("the broker does not deliver again on its own")
 	}
 	s.publish(body("k", "slow"), body("k", "behind"))
 	var handled record
@@ -215,7 +215,7 @@ func testUnknownVersion(s *subscribing) {
 }
 
 // testOtherVersion publishes one fact in several versions, of which the consumer knows one. That
-// one may stand behind another that waits. What follows of the key waits for all of them.
+// one may come after another that waits. Later events of the key wait for all of them.
 func testOtherVersion(s *subscribing) {
 	var fact [3]*outbox.Message
 	successors := map[outbox.ID]bool{}

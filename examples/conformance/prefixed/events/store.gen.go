@@ -39,8 +39,10 @@ var (
 	_ storage.Operator = (*Store)(nil)
 )
 
-// NewStore returns a store that uses pool. The caller closes pool. Handlers of consumers use at most
-// all of its connections but one (or its only one), so use one store for all consumers of a pool.
+// NewStore returns a store that uses pool. The caller closes pool.
+//
+// Consumers' handlers use at most all of its connections but one (or its only one), so use one
+// store for all consumers of a pool.
 func NewStore(pool *pgxpool.Pool) *Store {
 	return &Store{
 		consuming: newConsuming(pool),

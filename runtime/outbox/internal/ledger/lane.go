@@ -12,28 +12,28 @@ type Event struct {
 	*storage.Item
 	Verdict Verdict
 	Err     error
-	Delay   time.Duration // until it is tried again; 0: as its attempts ask for
+	Delay   time.Duration // until it is tried again; 0: computed from its attempts
 
 	lane     *lane
-	taken    bool // by a worker
-	isolated bool // no other of its kind may be with a worker until it is settled
-	charged  bool // Attempts counts the coming attempt already
+	taken    bool // a worker has it, or had it
+	isolated bool // no other poison candidate may be with a worker until it is settled
+	charged  bool // Attempts already includes the coming attempt
 }
 
-// Verdict is what becomes of an event whose attempt has ended.
+// Verdict says how an event is settled.
 type Verdict uint8
 
 const (
 	Published Verdict = iota // the broker has acknowledged it
 	Retried                  // its key is held until the next attempt
 	Dead                     // a dead letter
-	Untried                  // there was no attempt; one that was charged is given back
+	Untried                  // there was no attempt: a charge is taken back
 )
 
-// Ownership returns the event's shard, as it was owned when the event was read.
+// Ownership returns the ownership of the event's shard when the event was read.
 func (e *Event) Ownership() storage.Ownership { return e.lane.shard.Ownership }
 
-// Spent returns the event's attempts with the one that ends.
+// Spent returns the number of the event's attempts, including the current one.
 func (e *Event) Spent() int32 {
 	if e.charged {
 		return e.Attempts
@@ -41,7 +41,7 @@ func (e *Event) Spent() int32 {
 	return OneMore(e.Attempts)
 }
 
-// OneMore counts an attempt. At the top of its range a count stays there.
+// OneMore returns attempts + 1, or attempts if it is the largest int32.
 func OneMore(attempts int32) int32 {
 	if attempts == math.MaxInt32 {
 		return attempts
@@ -49,35 +49,36 @@ func OneMore(attempts int32) int32 {
 	return attempts + 1
 }
 
-// waits reports whether the event is in flight, and no worker has begun it.
+// waits reports whether the event is in flight and no worker has taken it.
 func (e *Event) waits() bool { return !e.taken && e.lane.shard.flight[e.Seq] == e }
 
-// lane is the events of one key in order, or a single one without a key.
+// lane has the events of one key in order, or a single event without a key.
 type lane struct {
 	shard    *shard
 	key      string
-	queue    []*Event // the first is next, or with a worker
-	out      bool     // the first is with a worker
+	queue    []*Event // the first one is next, or with a worker
+	out      bool     // the first event of queue is with a worker
 	inFlight int      // events in flight: queued, with a worker, or not settled yet
-	back     int      // those of them that stay in the outbox, and are not settled yet
+	back     int      // events in flight that will stay in the outbox once they are settled
 	head     int64    // the event that holds back the lane; 0 if none does
-	next     int64    // the first event that was skipped meanwhile; 0 if none was
-	recheck  bool     // only its head is to be looked up
+	next     int64    // the first event that was skipped; 0 if none was
+	recheck  bool     // only its head is to be read
 	parked   bool     // its topic cannot be reached: it is not resumed before the ledger rewinds
 	resuming bool     // it is in Ledger.resume or Ledger.rechecks
 }
 
-// laneState says what a lane waits for. It follows from the lane's fields: the first that applies.
+// laneState says what a lane waits for. It is derived from the lane's fields, the first match
+// first.
 type laneState uint8
 
 const (
-	laneIdle       laneState = iota // nothing is known of it
+	laneIdle       laneState = iota // no event of it is known
 	laneHeld                        // its head waits for a retry, and later events are skipped
 	laneParked                      // its topic cannot be reached, and later events are skipped
-	laneResuming                    // it goes on, and what was skipped is to be read first
+	laneResuming                    // it is no longer held: its skipped events must be read
 	lanePublishing                  // its first event is with a worker
 	laneReady                       // its first event waits for a worker
-	laneSettling                    // what is in flight is to be settled
+	laneSettling                    // its events in flight have to be settled
 )
 
 func (l *lane) state() laneState {
@@ -111,20 +112,20 @@ func (l *lane) skips() bool {
 	}
 }
 
-// heads reports whether i is what holds back the lane, and may be tried again, while nothing was
-// skipped behind it.
+// heads reports whether i is the head that holds the lane, is due, and no event was skipped after
+// it.
 func (l *lane) heads(i *storage.Item) bool {
 	return l != nil && l.head == i.Seq && l.next == 0 && !i.NotDue
 }
 
-// skip remembers the first event that is left for later.
+// skip notes that an event of the lane was skipped, and keeps the lowest seq.
 func (l *lane) skip(seq int64) {
 	if l.next == 0 || seq < l.next {
 		l.next = seq
 	}
 }
 
-// park leaves an event for when the ledger rewinds.
+// park skips an event until the next rewind.
 func (l *lane) park(seq int64) {
 	l.skip(seq)
 	l.parked = true
@@ -135,7 +136,8 @@ type fifo []*lane
 
 func (q *fifo) push(l *lane) { *q = append(*q, l) }
 
-// pop takes the first lane that a topic offers. Others were dropped while they waited here.
+// pop removes and returns the first lane that t still offers. It drops lanes that it does not,
+// since their events were dropped while they waited.
 func (q *fifo) pop(t *topic) *lane {
 	for len(*q) > 0 {
 		l := (*q)[0]
@@ -148,7 +150,8 @@ func (q *fifo) pop(t *topic) *lane {
 	return nil
 }
 
-// release ends a lane's hold, if it is by that event: what was skipped meanwhile is to be read.
+// release ends the hold of a lane if head is the event that holds it. Events that were skipped
+// meanwhile are read next.
 func (l *Ledger) release(lane *lane, head int64) {
 	if lane.head != head {
 		return
@@ -159,7 +162,7 @@ func (l *Ledger) release(lane *lane, head int64) {
 	}
 }
 
-// resumeLater has what was skipped of a lane read.
+// resumeLater has the skipped events of a lane read.
 func (l *Ledger) resumeLater(lane *lane) {
 	switch {
 	case lane.resuming:
@@ -172,16 +175,16 @@ func (l *Ledger) resumeLater(lane *lane) {
 	l.signal()
 }
 
-// hold drops what is queued behind a failed event.
+// hold makes a failed event the head of its lane, and drops the queued events.
 func (l *Ledger) hold(lane *lane, head int64) {
 	if lane.head != 0 && lane.head != head {
-		lane.skip(lane.head) // it waits as well, behind this one
+		lane.skip(lane.head) // the previous head waits behind this one
 	}
 	lane.head = head
 	l.dropLane(lane)
 }
 
-// dropLane drops what is queued of a lane, to be read again.
+// dropLane drops the queued events of a lane, to be read again.
 func (l *Ledger) dropLane(lane *lane) {
 	for _, e := range lane.queue {
 		if e.Seq != lane.head {
@@ -193,7 +196,7 @@ func (l *Ledger) dropLane(lane *lane) {
 	lane.queue = nil
 }
 
-// dispose forgets a lane of which there is nothing to know.
+// dispose deletes a lane without any state.
 func (l *Ledger) dispose(lane *lane) {
 	if lane.key != "" && !lane.skips() && !lane.out && len(lane.queue) == 0 {
 		delete(lane.shard.lanes, lane.key)

@@ -1,12 +1,12 @@
-// Package ledger is what one relay knows, in memory, of the shards it owns: how far each has been
-// read, what is in flight, which keys are held back, and how each topic fares. It does no I/O, and
-// is safe for concurrent use. A relay that restarts begins with a new ledger.
+// Package ledger keeps the state of one relay in memory: how far each of its shards has been read,
+// which events are in flight, which keys are held back, and whether each topic answers. It does no
+// I/O, and is safe for concurrent use. A relay that restarts begins with a new ledger.
 //
-// An event in flight has been accepted from a read and not been settled yet. Those of one key form
-// a lane, of which one event is with a worker at a time; an event without a key has a lane to
-// itself. A lane whose head has failed is held: what it had queued is dropped, what is read later
-// is skipped, and of both only the first seq is remembered. So a key that is held costs no memory
-// however much piles up behind it, and the others none of their time.
+// An event is in flight from the time at which a read returned it until it is settled. Events of
+// one key form a lane, of which one event is with a worker at a time; an event without a key has a
+// lane of its own. If the head of a lane has failed, the lane is held: its queue is dropped, its
+// later events are skipped, and only the first seq of these is remembered. So a held key needs
+// little memory however many events wait behind its head, and it does not delay other keys.
 //
 // The files, from the bottom up: topic.go (circuit breakers), lane.go and window.go (a shard's keys
 // and positions), poison.go (events that may end the process), ledger.go; then what happens to
@@ -31,42 +31,42 @@ type Config struct {
 	MaxRetryDelay time.Duration
 	Workers       int // attempts at once, as long as all topics answer
 	BatchSize     int // events of one attempt
-	// Report is told how topics fare. It may be nil.
+	// Report is called when a circuit breaker opens or closes. It may be nil.
 	Report func(TopicChange)
 }
 
-// Ledger is one relay's.
+// Ledger is the state of one relay. Its methods may be called concurrently.
 type Ledger struct {
 	Config
 	share int    // workers for a topic that does not answer
-	hire  func() // begins another worker
+	hire  func() // starts another worker
 
 	mu     sync.Mutex
 	wake   sync.Cond // a lane became ready, a topic changed, or the ledger closed
 	closed bool
 
 	workers, idleWorkers int
-	watched              bool // a timer will look for silent topics
+	watched              bool // a timer is set that checks for topics that do not answer
 
-	watermark   int64 // every event up to it is decided
-	watching    bool  // the watermark is asked for after the next read in any case
+	watermark   int64 // every event up to it is visible or will never be
+	watching    bool  // the store wants to be asked after the next read in any case
 	shards      map[int32]*shard
-	isolatedOut bool // an event that may end the process is being tried, and no other such one may
+	isolatedOut bool // a poison candidate is with a worker, so no other one may be
 	resume      []*lane
-	rechecks    []*lane // the same, if only the head is to be looked up
+	rechecks    []*lane // like resume, for lanes of which only the head is read
 	topics      map[string]*topic
-	turns       []*topic // those with lanes that may be tried, in this order
-	stalled     []*topic // those with lanes that may not
+	turns       []*topic // topics with lanes that may be tried now, in the order of their turns
+	stalled     []*topic // topics with lanes that may not be tried now
 	changes     []TopicChange
 	gaveUp      bool // it was reported that the publisher has given up for good
 	rechecked   time.Time
 
-	// The shards are read again from their beginning, now and then and if there is reason to.
-	wanted  bool      // there is
-	rewound time.Time // when they were last
-	vain    int       // events read since then, and left alone: what it costs to do it again
-	acked   bool      // something was published since then
-	byKey   int       // keys read by themselves since then
+	// The shards are read again from their start (rewound) at intervals, and on demand.
+	rewindWanted bool      // by demand, soon
+	rewound      time.Time // last time
+	skippedReads int       // events read and skipped since then: the cost of the next rewind
+	acked        bool      // an event was acknowledged since then
+	byKey        int       // keys read individually since then
 
 	inFlight int      // events
 	bytes    int      // of their payloads
@@ -88,28 +88,28 @@ func New(c Config) *Ledger {
 	return l
 }
 
-// ToSettle receives when Unsettled has something to return.
+// ToSettle returns a channel that receives when Unsettled has events to return.
 func (l *Ledger) ToSettle() <-chan struct{} { return l.toSettle }
 
-// Progress receives when there may be more to read than there was.
+// Progress returns a channel that receives when there may be more to read.
 func (l *Ledger) Progress() <-chan struct{} { return l.progress }
 
-// Own adds shards. Of suspect ones, last is the highest seq that their previous owner can have had
-// in flight, and suspects how many events these can have been.
-func (l *Ledger) Own(owned []storage.Ownership, last int64, suspects int) {
+// Own adds shards. If the previous owner of a shard has vanished, up to candidates events with a
+// seq of at most last are poison candidates: it may have had them in flight.
+func (l *Ledger) Own(owned []storage.Ownership, last int64, candidates int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range owned {
 		s := newShard(o)
 		if o.Suspect {
-			s.suspectSeq, s.suspects = last, suspects
+			s.lastCandidate, s.candidates = last, candidates
 		}
 		l.shards[o.Shard] = s
 	}
 	l.signal()
 }
 
-// Owned returns the ledger's shards, those that are being given back among them.
+// Owned returns the ledger's shards, including those that are being given back.
 func (l *Ledger) Owned() []storage.Ownership {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,14 +120,14 @@ func (l *Ledger) Owned() []storage.Ownership {
 	return owned
 }
 
-// Kept returns how many shards the ledger has and is not giving back.
+// Kept returns the number of owned shards that are not being given back.
 func (l *Ledger) Kept() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.readable())
 }
 
-// GiveBack marks n shards as leaving: they are read no more, and what is queued of them is dropped.
+// GiveBack marks n shards as leaving: they are no longer read, and their queued events are dropped.
 func (l *Ledger) GiveBack(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *Ledger) GiveBack(n int) {
 	}
 }
 
-// Released returns the leaving shards of which nothing is in flight any more.
+// Released returns the leaving shards that have no events in flight any more.
 func (l *Ledger) Released() []storage.Ownership {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,13 +156,14 @@ func (l *Ledger) Disown(gone []storage.Ownership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range gone {
-		if s := l.shards[o.Shard]; s != nil && s.Fence == o.Fence { // else it has been taken anew
+		// otherwise it has been taken again
+		if s := l.shards[o.Shard]; s != nil && s.Fence == o.Fence {
 			delete(l.shards, o.Shard)
 		}
 	}
 }
 
-// Drain drops everything that no worker has begun, and lets workers end.
+// Drain drops all events that no worker has taken, and closes the ledger, so that workers end.
 func (l *Ledger) Drain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,8 +175,8 @@ func (l *Ledger) Drain() {
 	l.wake.Broadcast()
 }
 
-// Idle reports whether nothing can be done now: nothing is in flight, except what waits for an
-// unreachable topic, and nothing is to be read again.
+// Idle reports whether nothing can be done now: no event is in flight, except those that wait for
+// an unreachable topic, and nothing has to be read again.
 func (l *Ledger) Idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +188,7 @@ func (l *Ledger) Idle() bool {
 			}
 		}
 	}
-	return l.inFlight <= waiting && len(l.resume)+len(l.rechecks) == 0 && !l.wanted
+	return l.inFlight <= waiting && len(l.resume)+len(l.rechecks) == 0 && !l.rewindWanted
 }
 
 // Figures describe a ledger.
@@ -195,10 +196,10 @@ type Figures struct {
 	Shards   int  // owned
 	InFlight int  // events
 	Held     int  // keys that wait for a retry
-	Open     bool // a topic's circuit breaker is
+	Open     bool // the circuit breaker of a topic is open
 }
 
-// Figures counts.
+// Figures returns the present figures.
 func (l *Ledger) Figures() Figures {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,7 +217,7 @@ func (l *Ledger) Figures() Figures {
 	return f
 }
 
-// dropQueued forgets what no worker has begun.
+// dropQueued drops the events of a shard that no worker has taken.
 func (l *Ledger) dropQueued(s *shard) {
 	for _, e := range s.flight {
 		if !e.taken {
@@ -234,8 +235,8 @@ func (l *Ledger) dropQueued(s *shard) {
 
 var errNotTried = errors.New("not tried")
 
-// drop forgets an event that no worker has begun. One that was charged already is given its attempt
-// back.
+// drop forgets an event that no worker has taken. If its attempt was charged already, settling
+// takes the charge back.
 func (l *Ledger) drop(e *Event) {
 	if !e.charged {
 		l.forget(e)
@@ -255,20 +256,20 @@ func (l *Ledger) forget(e *Event) {
 	l.bytes -= len(e.Payload)
 }
 
-// signal says that there may be more to read.
+// signal notifies Progress.
 func (l *Ledger) signal() { notify(l.progress) }
 
-// signalDone says that there is something to settle.
+// signalDone notifies ToSettle.
 func (l *Ledger) signalDone() { notify(l.toSettle) }
 
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it will be seen
+	default: // a notification is pending
 	}
 }
 
-// report hands on how topics have fared. It gives up the lock meanwhile.
+// report passes changes of topics to Report. It releases the lock during the calls.
 func (l *Ledger) report() {
 	if len(l.changes) == 0 {
 		return

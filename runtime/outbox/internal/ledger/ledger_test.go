@@ -25,7 +25,7 @@ func TestTheLargestValuesDoNotOverflow(t *testing.T) {
 	})
 	l.Own([]storage.Ownership{{Shard: 1}}, 0, 0)
 	p, ok := l.Plan(time.Now())
-	if !ok || p.Reads[0].Limit < 1 || p.Reads[0].Limit > readMost || p.Due[0].Limit < 1 {
+	if !ok || p.Reads[0].Limit < 1 || p.Reads[0].Limit > maxReadLimit || p.Due[0].Limit < 1 {
 		t.Errorf("got a plan with limits %+v and %+v", p.Reads, p.Due)
 	}
 	if l.staff(time.Now()) < 1 || l.share < 1 {
@@ -261,7 +261,7 @@ func TestReadingAgainCostsLittle(t *testing.T) {
 		times := 0
 		for range 60 * 60 {
 			before := l.rewound
-			l.vain = left // as a read of all that is held finds
+			l.skippedReads = left // as after a read of all events that are held
 			now = now.Add(time.Second)
 			l.Plan(now)
 			if l.rewound != before {
@@ -280,11 +280,11 @@ func TestATopicsTroubleIsNotReadAgainAndAgain(t *testing.T) {
 	now, times := l.rewound, 0
 	for range 10_000 {
 		before := l.rewound
-		l.vain = 100_000
+		l.skippedReads = 100_000
 		now = now.Add(time.Millisecond)
 		l.mu.Lock()
 		l.want(now)
-		l.lookAgain(now)
+		l.maybeRewind(now)
 		l.mu.Unlock()
 		if l.rewound != before {
 			times++

@@ -8,12 +8,12 @@ import (
 
 var errUnfinished = errors.New("the relay ended during the last attempt, as during those before")
 
-// Suspects returns those items that a vanished relay may have had in flight. Their attempt must be
-// charged before it is made. Resumed says that they were read by their keys.
-func (l *Ledger) Suspects(items []storage.Item, resumed bool) []*storage.Item {
+// PoisonCandidates returns those items that a vanished relay may have had in flight. Their attempts
+// must be charged before they are made. Resumed says that the items come from a read of keys.
+func (l *Ledger) PoisonCandidates(items []storage.Item, resumed bool) []*storage.Item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.anySuspect() {
+	if !l.anyCandidate() {
 		return nil
 	}
 	var out []*storage.Item
@@ -21,18 +21,18 @@ func (l *Ledger) Suspects(items []storage.Item, resumed bool) []*storage.Item {
 	for n := range items {
 		i := &items[n]
 		waiting[i.Key] = waiting[i.Key] || i.NotDue && i.Key != ""
-		if waiting[i.Key] || !l.suspect(i, resumed) {
+		if waiting[i.Key] || !l.isCandidate(i, resumed) {
 			continue
 		}
-		l.shards[i.Shard].suspects--
+		l.shards[i.Shard].candidates--
 		out = append(out, i)
 	}
 	return out
 }
 
-func (l *Ledger) suspect(i *storage.Item, resumed bool) bool {
+func (l *Ledger) isCandidate(i *storage.Item, resumed bool) bool {
 	s := l.shards[i.Shard]
-	if s == nil || s.suspects <= 0 || i.Seq > s.suspectSeq || i.Interrupted || i.NotDue ||
+	if s == nil || s.candidates <= 0 || i.Seq > s.lastCandidate || i.Interrupted || i.NotDue ||
 		s.flight[i.Seq] != nil {
 		return false
 	}
@@ -40,23 +40,23 @@ func (l *Ledger) suspect(i *storage.Item, resumed bool) bool {
 	return resumed || !lane.skips() || lane.head == i.Seq
 }
 
-// anySuspect reports whether a shard has events left to charge.
-func (l *Ledger) anySuspect() bool {
+// anyCandidate reports whether a shard has events left to charge.
+func (l *Ledger) anyCandidate() bool {
 	for _, s := range l.shards {
-		if s.suspects > 0 {
+		if s.candidates > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// hopeless returns why an event is a dead letter without another attempt, or nil.
+// hopeless returns the reason why an event becomes a dead letter without another attempt, or nil.
 func (l *Ledger) hopeless(i *storage.Item, charged bool) error {
 	if err := i.Fault(); err != nil {
 		return err
 	}
 	if i.Interrupted && !charged && l.spentAll(i.Attempts) {
-		return errUnfinished // it has ended its relay once too often
+		return errUnfinished // it has ended a relay at every attempt
 	}
 	return nil
 }

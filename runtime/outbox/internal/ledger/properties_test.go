@@ -54,7 +54,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 }
 
 // TestLedgerLateCommits is the same where nothing fails and transactions are all that is slow: it
-// finds faster what is wrong with the horizon.
+// finds mistakes of the watermark faster.
 func TestLedgerLateCommits(t *testing.T) {
 	setFlag(t, "rapid.checks", "100", "10000")
 	setFlag(t, "rapid.steps", "30", "60")

@@ -9,31 +9,33 @@ import (
 )
 
 const (
-	// events asked of a shard that had no more than that to offer
-	idleLimit    = 16
-	suspectLimit = 16      // the same if each is charged before it is published
-	readMost     = 1 << 16 // events asked of a shard, whatever the configuration
+	// idleLimit is the limit of a read of a shard whose last read was not cut off.
+	idleLimit = 16
+	// candidateLimit is the limit if each event is charged before it is published.
+	candidateLimit = 16
+	// maxReadLimit is the highest limit, for every configuration.
+	maxReadLimit = 1 << 16
 )
 
-// Plan is one round of reading.
+// Plan has the parameters of one cycle of reads.
 type Plan struct {
 	Reads []storage.ShardRead
-	Due   []storage.ShardRead // with what was seen as their bound
+	Due   []storage.ShardRead // up to the highest seq seen
 	Known []int64
-	Bytes int // of payload, for each shard
+	Bytes int // limit of the payloads of each shard
 	At    time.Time
 
 	shards    []*shard
-	watermark int64 // as it stood before the read
+	watermark int64 // before the read
 }
 
 // Plan returns what to read next; ok is false if there is no shard to read, or no room.
 func (l *Ledger) Plan(now time.Time) (p Plan, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lookAgain(now)
+	l.maybeRewind(now)
 	p = Plan{shards: l.readable(), watermark: l.watermark, At: now}
-	half := l.MaxEvents / 2 // while one half is published and settled, the other is read
+	half := l.MaxEvents / 2 // one half is read while the other is published and settled
 	if len(p.shards) == 0 {
 		return Plan{}, false
 	}
@@ -45,7 +47,7 @@ func (l *Ledger) Plan(now time.Time) (p Plan, ok bool) {
 	}
 	busy := 0
 	for _, s := range p.shards {
-		if s.busy && s.suspects == 0 {
+		if s.busy && s.candidates == 0 {
 			busy++
 		}
 	}
@@ -53,10 +55,10 @@ func (l *Ledger) Plan(now time.Time) (p Plan, ok bool) {
 	for _, s := range p.shards {
 		limit := idleLimit
 		switch {
-		case s.suspects > 0:
-			limit = suspectLimit
+		case s.candidates > 0:
+			limit = candidateLimit
 		case s.busy:
-			limit = max(idleLimit, min(half/busy, p.Bytes/max(1, s.recent), readMost))
+			limit = max(idleLimit, min(half/busy, p.Bytes/max(1, s.recent), maxReadLimit))
 		}
 		p.Reads = append(p.Reads,
 			storage.ShardRead{Shard: s.Shard, After: s.readFrom, Limit: limit})
@@ -68,14 +70,14 @@ func (l *Ledger) Plan(now time.Time) (p Plan, ok bool) {
 	return p, true
 }
 
-// room returns how many of the events that a shard has shown may be read again, as one of n, so
-// that neither bound on what is in memory is passed by much.
+// room returns how many events may be read again of a shard, if n shards or keys are read, so that
+// the limits of events and bytes in memory are not exceeded by much.
 func (l *Ledger) room(s *shard, n, limit int) int {
 	room := min(l.MaxEvents-l.inFlight, (l.MaxBytes-l.bytes)/max(1, s.largest))
 	return max(1, min(limit, room/n))
 }
 
-// Busy reports whether a shard had more to offer than its last read took.
+// Busy reports whether the last read of a shard was cut off, so that there is more to read.
 func (l *Ledger) Busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +93,7 @@ func (l *Ledger) anyBusy() bool {
 	return false
 }
 
-// readable returns the shards to read, in the order of their numbers.
+// readable returns the shards that are not leaving, by number.
 func (l *Ledger) readable() []*shard {
 	shards := make([]*shard, 0, len(l.shards))
 	for _, s := range l.shards {
@@ -103,9 +105,9 @@ func (l *Ledger) readable() []*shard {
 	return shards
 }
 
-// KnownDue returns what a read of due events must leave out: what is in flight, and perhaps settled
-// before the read returns; and what waits behind its key's head, or for its topic, which would
-// stand in the way of the others.
+// KnownDue returns the seqs that a read of due events must leave out: those in flight, since they
+// may be settled before the read returns; and those that are due but wait for their key's head or
+// for their topic, since they would use up the limit of the read.
 func (l *Ledger) KnownDue(now time.Time) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,8 +135,8 @@ func (l *Ledger) KnownDue(now time.Time) []int64 {
 	return seqs
 }
 
-// WatermarkWanted returns the highest seq that was seen, in read or before, and whether a read that
-// returned these items must be followed by a question for the watermark.
+// WatermarkWanted returns the highest seq that was seen, in read or before, and whether the store
+// must be asked for the watermark after this read.
 func (l *Ledger) WatermarkWanted(read []storage.Item) (seen int64, wanted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,8 +149,8 @@ func (l *Ledger) WatermarkWanted(read []storage.Item) (seen int64, wanted bool) 
 	return seen, l.watching || seen > l.watermark
 }
 
-// SetWatermark takes in where the watermark stands after a read and before its acceptance. If
-// events below it have become visible late, the shards are read again from before these.
+// SetWatermark sets the watermark. It is called after a read, and before the items are accepted. If
+// events below it became visible late, the shards are read again from before these.
 func (l *Ledger) SetWatermark(r storage.WatermarkResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +162,8 @@ func (l *Ledger) SetWatermark(r storage.WatermarkResult) {
 	}
 }
 
-// Accept takes in what a read of p returned. Items of one shard are adjacent and ascending. What is
-// in charged has had its attempt counted already.
+// Accept puts the items of a read of p in flight, or skips them. Items of one shard are adjacent
+// and ascending. Events in charged have had their attempt counted already.
 func (l *Ledger) Accept(p Plan, items []storage.Item, charged map[int64]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +182,7 @@ func (l *Ledger) Accept(p Plan, items []storage.Item, charged map[int64]bool) {
 	}
 }
 
-// acceptItem puts an event in flight, unless it is there, or not due, or its key is held.
+// acceptItem puts an event in flight, unless it already is, or is not due, or its key is held.
 func (l *Ledger) acceptItem(s *shard, i *storage.Item, charged bool, now time.Time) {
 	switch {
 	case s.flight[i.Seq] != nil:
@@ -188,11 +190,11 @@ func (l *Ledger) acceptItem(s *shard, i *storage.Item, charged bool, now time.Ti
 		l.dispatch(s.laneOf(i.Key), i, charged)
 	default:
 		s.skip(i.Seq)
-		l.vain++
+		l.skippedReads++
 	}
 }
 
-// full reports whether events of a topic are to be left alone. It has them read again later.
+// full reports whether events of a topic must be skipped. They are read again later.
 func (l *Ledger) full(topic string, now time.Time) bool {
 	t := l.topics[topic]
 	if !t.full(now) {
@@ -202,7 +204,7 @@ func (l *Ledger) full(topic string, now time.Time) bool {
 	return true
 }
 
-// dispatch puts an event in flight and at the end of its lane.
+// dispatch puts an event in flight, at the end of its lane.
 func (l *Ledger) dispatch(lane *lane, i *storage.Item, charged bool) {
 	e := &Event{Item: i, lane: lane, charged: charged}
 	lane.shard.flight[i.Seq] = e
@@ -223,8 +225,8 @@ func (l *Ledger) dispatch(lane *lane, i *storage.Item, charged bool) {
 	}
 }
 
-// AcceptDue takes in what a read of due events returned: the heads of held lanes, and events
-// without a key. It returns how many of them can be published.
+// AcceptDue puts the items of a read of due events in flight: the heads of held lanes, and events
+// without a key. It returns the number of events that can be published.
 func (l *Ledger) AcceptDue(
 	p Plan, items []storage.Item, charged map[int64]bool,
 ) (accepted int) {
@@ -235,7 +237,7 @@ func (l *Ledger) AcceptDue(
 		m := &items[i]
 		s := l.shards[m.Shard]
 		if offered[m.Shard]++; offered[m.Shard] == idleLimit && l.acked {
-			l.want(p.At) // so many are due that they are found faster among all the others
+			l.want(p.At) // with so many due events, a rewind finds them faster
 		}
 		if s == nil || s.leaving || !slices.Contains(p.shards, s) || s.flight[m.Seq] != nil {
 			continue

@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	resumeLimit = 256 // events asked of a key that was held
-	resumeKeys  = 64  // keys resumed at once
-	// resumeMany is how many keys are read by themselves between two times that all is read again:
-	// each of them is a pass over what is pending in its shard.
-	resumeMany = 256
+	resumeLimit = 256 // limit of a read of a key that was held
+	resumeKeys  = 64  // keys read at once
+	// maxResumed is how many keys are read individually between two rewinds: each of these reads
+	// passes over all pending events of the shard.
+	maxResumed = 256
 )
 
-// Resumption is a read of keys that may go on.
+// Resumption is a read of keys that are no longer held.
 type Resumption struct {
 	Keys  []storage.KeyRead
 	lanes []*lane // of the keys
 }
 
-// Resumable returns keys that are held no longer and what to read of them.
+// Resumable returns keys that are no longer held, and which of their events to read.
 func (l *Ledger) Resumable() (r Resumption) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wanted && l.tooManyByKey() {
+	if l.rewindWanted && l.tooManyByKey() {
 		return r
 	}
 	l.resume = l.resumeFrom(l.resume, &r)
@@ -33,13 +33,12 @@ func (l *Ledger) Resumable() (r Resumption) {
 	return r
 }
 
-// tooManyByKey reports whether it costs more to read the keys that may go on by themselves than to
-// read everything again.
+// tooManyByKey reports whether a rewind costs less than reading the keys individually.
 func (l *Ledger) tooManyByKey() bool {
-	return len(l.resume) > 0 && l.byKey+len(l.resume) > resumeMany
+	return len(l.resume) > 0 && l.byKey+len(l.resume) > maxResumed
 }
 
-// resumeFrom adds lanes of a queue to those to be read, and returns which must stay in the queue.
+// resumeFrom adds lanes of a queue to r, and returns those that must stay in the queue.
 func (l *Ledger) resumeFrom(queue []*lane, r *Resumption) []*lane {
 	rest := queue[:0]
 	for _, lane := range queue {
@@ -47,7 +46,7 @@ func (l *Ledger) resumeFrom(queue []*lane, r *Resumption) []*lane {
 		case s.leaving || l.shards[s.Shard] != s || lane.head != 0 || lane.next == 0 || lane.parked:
 			lane.resuming, lane.recheck = false, false
 		case len(r.Keys) == resumeKeys || lane.inFlight > 0:
-			// What is not settled yet might be read again.
+			// Events that are not settled yet could be read a second time.
 			rest = append(rest, lane)
 		default:
 			limit := l.room(s, resumeKeys, resumeLimit)
@@ -58,14 +57,15 @@ func (l *Ledger) resumeFrom(queue []*lane, r *Resumption) []*lane {
 			r.Keys = append(r.Keys, storage.KeyRead{
 				Shard: s.Shard, Key: lane.key, From: lane.next, To: s.top, Limit: limit,
 			})
-			rest = append(rest, lane) // until AcceptResumed has seen its end
+			rest = append(rest, lane) // until AcceptResumed has read all of it
 		}
 	}
 	clear(queue[len(rest):])
 	return rest
 }
 
-// AcceptResumed takes in what a read of keys returned. Items of one key are adjacent and ascending.
+// AcceptResumed puts the items of a read of keys in flight. Items of one key are adjacent and
+// ascending.
 func (l *Ledger) AcceptResumed(
 	r Resumption, items []storage.Item, charged map[int64]bool, now time.Time,
 ) {
@@ -109,8 +109,8 @@ func (l *Ledger) resumeLane(
 	}
 }
 
-// RecheckHeads makes held lanes look for their heads, which may have been removed or made due by
-// somebody else.
+// RecheckHeads has the heads of held lanes read again once per sweepPeriod: an operator or another
+// process may have removed them or made them due.
 func (l *Ledger) RecheckHeads(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,24 +3,26 @@ package ledger
 import "time"
 
 const (
-	// how often it is looked for what somebody else has changed
+	// sweepPeriod is how often the ledger looks for changes by operators or other processes.
 	sweepPeriod = time.Minute
-	rewindPause = 250 * time.Millisecond // between two times that the shards are read again
-	rereadCost  = 10 * time.Microsecond  // what an event costs that is read and left alone, roughly
+	// rewindPause is the least time between two rewinds.
+	rewindPause = 250 * time.Millisecond
+	// rereadCost estimates the cost of an event that is read and skipped.
+	rereadCost = 10 * time.Microsecond
 )
 
-// lookAgain goes back to where the shards begin if there is something to be found: what was left
-// alone because of its topic, or because its key was held while many others were. And it does so
-// once in a while in any case, for what somebody else has changed. The more events are left alone
-// again, the rarer it becomes.
-func (l *Ledger) lookAgain(now time.Time) {
+// maybeRewind rewinds the shards if events were skipped that may be published now, because their
+// topic answers again or many keys are no longer held. It also rewinds at intervals, to find
+// changes by operators or other processes. The more events a rewind reads only to skip them, the
+// longer the intervals become.
+func (l *Ledger) maybeRewind(now time.Time) {
 	l.lookForProbes(now)
 	if l.tooManyByKey() {
 		l.want(now)
 	}
-	cost := min(time.Duration(l.vain)*rereadCost, time.Hour)
+	cost := min(time.Duration(l.skippedReads)*rereadCost, time.Hour)
 	pause := max(sweepPeriod, 100*cost)
-	if l.wanted {
+	if l.rewindWanted {
 		pause = rewindPause + cost
 	}
 	if now.Sub(l.rewound) >= pause {
@@ -29,19 +31,19 @@ func (l *Ledger) lookAgain(now time.Time) {
 	l.report()
 }
 
-// want has the shards read again from their beginning, soon.
+// want asks for a rewind soon.
 func (l *Ledger) want(now time.Time) {
-	if !l.wanted {
-		l.wanted = true
+	if !l.rewindWanted {
+		l.rewindWanted = true
 		l.wakeLater(max(0, l.rewound.Add(rewindPause).Sub(now)))
 	}
 	l.signal()
 }
 
-// rewind has the shards read again from their beginning. Keys that may go on are held no longer,
-// since what was skipped of them is read in order with everything else.
+// rewind has the shards read again from their start. Keys that wait to be resumed no longer have
+// to, since their skipped events are read in order with all others.
 func (l *Ledger) rewind(now time.Time) {
-	l.wanted, l.acked, l.rewound, l.vain, l.byKey = false, false, now, 0, 0
+	l.rewindWanted, l.acked, l.rewound, l.skippedReads, l.byKey = false, false, now, 0, 0
 	l.resume, l.rechecks = nil, nil
 	for name, t := range l.topics {
 		t.left = false
@@ -60,7 +62,8 @@ func (l *Ledger) rewind(now time.Time) {
 
 func (l *Ledger) rewindLane(lane *lane) {
 	lane.parked, lane.resuming, lane.recheck = false, false, false
-	if len(lane.queue) > 0 && lane.queue[0].Seq == lane.head { // it is about to be tried again
+	// the head is about to be tried again
+	if len(lane.queue) > 0 && lane.queue[0].Seq == lane.head {
 		lane.head = 0
 	}
 	switch {
@@ -68,7 +71,7 @@ func (l *Ledger) rewindLane(lane *lane) {
 		lane.next = 0
 		l.dispose(lane)
 	case lane.head == 0 && lane.next != 0:
-		// What goes back to the outbox is seen before its successors.
+		// Events that go back to the outbox must be read before their successors.
 		l.resumeLater(lane)
 	}
 }

@@ -1,6 +1,6 @@
 package ledger
 
-// Unsettled returns the events to settle, which are the caller's from now on.
+// Unsettled returns the events to settle, and removes them from the ledger's list.
 func (l *Ledger) Unsettled() []*Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -9,7 +9,7 @@ func (l *Ledger) Unsettled() []*Event {
 	return events
 }
 
-// Settled takes events out of flight, of which the database knows what became.
+// Settled takes events out of flight whose results are recorded in the database.
 func (l *Ledger) Settled(events []*Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,14 +1,14 @@
 package ledger
 
-// Sizing makes requests smaller that fail for their size: a statement_timeout or a slow line lets a
-// large one never through. Each failure halves them, and they grow again after a number of
-// successes: the larger a number, the more often growing has ended in a failure.
+// Sizing makes requests smaller after failures, since a large request may never succeed: it may
+// exceed a statement_timeout, or the network may be slow. Each failure halves the size. After a
+// number of successes it doubles again; that number grows each time a larger size has failed.
 type Sizing struct {
 	halvings  int
 	successes int  // in a row, at this size
-	grown     bool // to this size
-	failed    int  // how often requests have grown too large
-	requests  int  // which shards' turn it is
+	grown     bool // the size was reached by doubling
+	failed    int  // how many times a doubled size has failed
+	requests  int  // number of requests, which selects the shards whose turn it is
 }
 
 const (
@@ -17,7 +17,7 @@ const (
 	maxGrowthsFailed = 6 // about a thousand successes
 )
 
-// Ended notes how a request ended.
+// Ended notes the result of a request.
 func (z *Sizing) Ended(err error) {
 	z.requests++
 	if err != nil {
@@ -39,10 +39,11 @@ func (z *Sizing) Ended(err error) {
 	}
 }
 
-// Share returns what is left of n, at least one.
+// Share returns n, reduced to the present size, but at least 1.
 func (z *Sizing) Share(n int) int { return max(1, n>>z.halvings) }
 
-// Plan makes a plan smaller: first in events and bytes of each shard, then also in shards, in turn.
+// Plan reduces a plan: first the events and bytes of each shard, then also the number of shards,
+// which take turns.
 func (z *Sizing) Plan(p Plan) Plan {
 	if z.halvings == 0 {
 		return p
@@ -65,7 +66,7 @@ func (z *Sizing) Plan(p Plan) Plan {
 	return p
 }
 
-// Resumption makes a read of keys smaller; the others' turn comes later.
+// Resumption reduces a read of keys, which take turns.
 func (z *Sizing) Resumption(r Resumption) Resumption {
 	if z.halvings == 0 || len(r.Keys) == 0 {
 		return r
@@ -78,8 +79,8 @@ func (z *Sizing) Resumption(r Resumption) Resumption {
 	return r
 }
 
-// turn returns whose turn it is of total, up to n of them and at least one. One request after the
-// other, it is everybody's turn.
+// turn selects at least one and up to n of total items, others with each request, so that all get
+// their turn.
 func (z *Sizing) turn(total, n int) (from, to int) {
 	n = max(1, n)
 	from = z.requests * n % total

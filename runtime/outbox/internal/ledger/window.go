@@ -2,29 +2,29 @@ package ledger
 
 import "github.com/outboxgen/outboxgen/runtime/outbox/storage"
 
-// shard is an owned shard: how far it is read, and the lanes of its keys.
+// shard is the state of an owned shard: how far it has been read, and the lanes of its keys.
 type shard struct {
 	storage.Ownership
-	readFrom int64 // exclusive: behind it the next read begins
+	readFrom int64 // the next read begins after this seq
 	top      int64 // the highest seq seen
 	flight   map[int64]*Event
-	skipped  map[int64]struct{} // seen behind readFrom, and left alone
-	// Due, but behind their key's head: the key of each.
+	skipped  map[int64]struct{} // events after readFrom that were read and skipped
+	// Events that are due but wait for their key's head, with their keys.
 	blockedRetries map[int64]string
-	// Due, but of a topic that does not answer: the topic of each.
+	// Events that are due but whose topic does not answer, with their topics.
 	blockedTopics map[int64]string
-	// Attempts in a row without an answer that were not charged.
+	// Number of consecutive attempts without an answer that were not charged, by event.
 	unanswered map[int64]int
 	lanes      map[string]*lane
-	largest    int  // payload seen
-	recent     int  // largest payload of the last read
+	largest    int  // bytes of the largest payload seen
+	recent     int  // bytes of the largest payload of the last read
 	busy       bool // the last read was cut off: there is more
 	leaving    bool
 
-	// If the previous owner vanished, events up to suspectSeq are charged before they are
-	// published, as many as could have been in flight.
-	suspectSeq int64
-	suspects   int
+	// If the previous owner vanished, as many events up to lastCandidate as it can have had in
+	// flight are charged before they are published.
+	lastCandidate int64
+	candidates    int // how many are left to charge
 }
 
 func newShard(o storage.Ownership) *shard {
@@ -36,7 +36,7 @@ func newShard(o storage.Ownership) *shard {
 	}
 }
 
-// known adds what a read behind readFrom would return although it was seen before.
+// known appends the seqs after readFrom that have been read already.
 func (s *shard) known(seqs []int64) []int64 {
 	for seq := range s.flight {
 		if seq > s.readFrom {
@@ -49,8 +49,7 @@ func (s *shard) known(seqs []int64) []int64 {
 	return seqs
 }
 
-// cover moves readFrom up to what is decided: below the watermark, and within what the read has
-// covered.
+// cover moves readFrom as far as the read has covered the shard, but not above the watermark.
 func (s *shard) cover(p Plan, read storage.ShardRead, items []storage.Item) {
 	bytes, last := 0, s.top
 	if len(items) > 0 {
@@ -69,8 +68,8 @@ func (s *shard) cover(p Plan, read storage.ShardRead, items []storage.Item) {
 		covered = last
 	}
 	s.readFrom = max(s.readFrom, min(p.watermark, covered))
-	if covered >= s.suspectSeq || !s.busy {
-		s.suspects = 0 // what was in flight has passed
+	if covered >= s.lastCandidate || !s.busy {
+		s.candidates = 0 // all of them have been read
 	}
 	for seq := range s.skipped {
 		if seq <= s.readFrom {
@@ -79,14 +78,14 @@ func (s *shard) cover(p Plan, read storage.ShardRead, items []storage.Item) {
 	}
 }
 
-// skip leaves an event alone that has been read.
+// skip notes that an event was read and skipped.
 func (s *shard) skip(seq int64) {
 	if seq > s.readFrom {
 		s.skipped[seq] = struct{}{}
 	}
 }
 
-// laneOf returns the lane of a key, which is a new one for an event without a key.
+// laneOf returns the lane of a key. It returns a new one for an event without a key.
 func (s *shard) laneOf(key string) *lane {
 	lane := s.lanes[key]
 	if lane == nil {
@@ -100,14 +99,14 @@ func (s *shard) laneOf(key string) *lane {
 
 func newLane(s *shard, key string) *lane { return &lane{shard: s, key: key} }
 
-// admit decides whether an event can be published now; if not, its lane remembers it.
+// admit reports whether an event can be published now. If not, its lane notes that it was skipped.
 func (s *shard) admit(i *storage.Item, full bool) bool {
 	if i.Key == "" {
 		return !i.NotDue && !full
 	}
 	lane := s.lanes[i.Key]
-	if s.suspects == 0 && lane.heads(i) {
-		lane.head = 0 // its successors come behind it
+	if s.candidates == 0 && lane.heads(i) {
+		lane.head = 0 // its successors follow it in this read
 	}
 	switch {
 	case lane.skips():

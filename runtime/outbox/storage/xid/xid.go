@@ -3,13 +3,13 @@
 // manual: pg_current_snapshot). Generated stores use it.
 //
 // Events become visible in the order in which their transactions commit, which is not the order of
-// their seqs: a relay that went on behind the last seq it saw would lose those that commit late.
+// their seqs: a relay that read only after the last seq it saw would miss events that commit later.
 // The watermark rests on two facts. A Mark (S, N) says that every event up to S belongs to a
 // transaction below N. A Snapshot says which transactions below its Xmax have ended. So once a
 // snapshot shows all below N as ended, every event up to S is visible in it, or was rolled back.
 //
 // If a few transactions last for long, the watermark moves on without them, and they are remembered
-// as open: when one ends, its events are looked for behind the watermark that it was left with.
+// as open: when one ends, the relay reads again from the watermark of that time.
 //
 // The snapshot's own Xmax would not do for N: it is the highest ended transaction plus one, and
 // transactions from there on may have enqueued already. Hence a Mark takes a transaction id.
@@ -38,12 +38,12 @@ type Mark struct {
 	Xid uint64
 }
 
-// Source asks a database. Its methods may return errors of any kind.
+// Source queries a database.
 type Source interface {
 	// Mark returns a bound that covers every event enqueued so far, committed or not: it reads the
 	// last seq first, and takes a transaction id then.
 	Mark(context.Context) (Mark, error)
-	// Snapshot returns what can be seen now: no less than any read that returned before.
+	// Snapshot returns which transactions are visible now, including all that an earlier read saw.
 	Snapshot(context.Context) (Snapshot, error)
 }
 
@@ -54,76 +54,76 @@ const (
 	MaxMarkWait = 500 * time.Millisecond
 )
 
-// Horizon is how far the events of an outbox are decided, as one relay knows it. A Horizon is not
-// changed once it is made.
-type Horizon struct {
-	// events up to here are decided, but for those of transactions in open
+// lowWatermark is the state of one relay's watermark. It is immutable.
+type lowWatermark struct {
+	// Every event up to seq is visible or will never be, except those of transactions in open.
 	seq int64
-	// a transaction that lasts, and the seq behind which its events may be
+	// The transactions that the watermark no longer waits for, each with the seq after which its
+	// events may be.
 	open     map[uint64]int64
-	mark     Mark // what seq moves to next, if pending
+	mark     Mark // seq moves here next, if pending
 	pending  bool
 	markedAt time.Time
 }
 
-// Watermark implements Store.Watermark for a store that can answer as a Source. It sends at most
-// two statements: a Snapshot if the horizon waits for transactions to end, and a Mark if more was
-// seen than the horizon covers.
+// Watermark implements storage.Store.Watermark for a store whose database can be a Source. It sends
+// at most two statements: a Snapshot if the watermark waits for transactions to end, and a Mark if
+// events above the watermark were seen.
 func Watermark(
 	ctx context.Context, source Source, p storage.WatermarkParams,
 ) (storage.WatermarkResult, error) {
 	return WatermarkAt(ctx, source, p, time.Now())
 }
 
-// WatermarkAt is Watermark by another clock, for simulations.
+// WatermarkAt is Watermark at the given time, for simulations.
 func WatermarkAt(
 	ctx context.Context, source Source, p storage.WatermarkParams, now time.Time,
 ) (storage.WatermarkResult, error) {
-	h, _ := p.State.(Horizon)
-	if h.watching() {
+	w, _ := p.State.(lowWatermark)
+	if w.watching() {
 		snapshot, err := source.Snapshot(ctx)
 		if err != nil {
 			return storage.WatermarkResult{}, err
 		}
 		after, late := int64(0), false
-		if h, after, late = h.observe(snapshot, now); late {
-			result := h.result()
+		if w, after, late = w.observe(snapshot, now); late {
+			result := w.result()
 			result.Late, result.LateAfter = true, after
 			return result, nil
 		}
 	}
-	if h.wantsMark(p.Seen, now) {
+	if w.wantsMark(p.Seen, now) {
 		mark, err := source.Mark(ctx)
 		if err != nil {
 			return storage.WatermarkResult{}, err
 		}
-		h = h.marked(mark, now)
+		w = w.marked(mark, now)
 	}
-	return h.result(), nil
+	return w.result(), nil
 }
 
-func (h Horizon) result() storage.WatermarkResult {
-	return storage.WatermarkResult{Seq: h.seq, Watching: h.watching(), State: h}
+func (w lowWatermark) result() storage.WatermarkResult {
+	return storage.WatermarkResult{Seq: w.seq, Watching: w.watching(), State: w}
 }
 
-// watching reports whether snapshots have anything to say.
-func (h Horizon) watching() bool { return h.pending || len(h.open) > 0 }
+// watching reports whether a snapshot is needed.
+func (w lowWatermark) watching() bool { return w.pending || len(w.open) > 0 }
 
-// wantsMark reports whether the horizon lags behind what was seen, so that a mark would help.
-func (h Horizon) wantsMark(seen int64, now time.Time) bool {
-	return !h.pending && seen > h.seq && now.Sub(h.markedAt) >= markInterval
+// wantsMark reports whether events above the watermark were seen and a new mark is due.
+func (w lowWatermark) wantsMark(seen int64, now time.Time) bool {
+	return !w.pending && seen > w.seq && now.Sub(w.markedAt) >= markInterval
 }
 
-func (h Horizon) marked(m Mark, now time.Time) Horizon {
-	h.mark, h.pending, h.markedAt = m, true, now
-	return h
+func (w lowWatermark) marked(m Mark, now time.Time) lowWatermark {
+	w.mark, w.pending, w.markedAt = m, true, now
+	return w
 }
 
-// observe takes in a snapshot. If transactions that were open have ended, late is true, and their
-// events stand behind after.
-func (h Horizon) observe(s Snapshot, now time.Time) (_ Horizon, after int64, late bool) {
-	open := maps.Clone(h.open)
-	for xid, low := range h.open {
+// observe evaluates a snapshot. If transactions that were open have ended, late is true, and their
+// events have seqs greater than after.
+func (w lowWatermark) observe(s Snapshot, now time.Time) (_ lowWatermark, after int64, late bool) {
+	open := maps.Clone(w.open)
+	for xid, low := range w.open {
 		if s.running(xid) {
 			continue
 		}
@@ -133,33 +133,32 @@ func (h Horizon) observe(s Snapshot, now time.Time) (_ Horizon, after int64, lat
 		late = true
 		delete(open, xid)
 	}
-	h.open = open
-	return h.advance(s, now), after, late
+	w.open = open
+	return w.advance(s, now), after, late
 }
 
-// advance moves the horizon to its mark, if the snapshot allows it. It changes h.open, which is the
-// caller's own.
-func (h Horizon) advance(s Snapshot, now time.Time) Horizon {
-	if !h.pending || s.Xmax < h.mark.Xid {
-		return h
+// advance moves the watermark to its mark, if the snapshot allows it. It may change the map w.open.
+func (w lowWatermark) advance(s Snapshot, now time.Time) lowWatermark {
+	if !w.pending || s.Xmax < w.mark.Xid {
+		return w
 	}
 	var unended []uint64
 	for _, xid := range s.InProgress {
-		if _, known := h.open[xid]; xid < h.mark.Xid && !known {
+		if _, known := w.open[xid]; xid < w.mark.Xid && !known {
 			unended = append(unended, xid)
 		}
 	}
-	if len(unended) > 0 && now.Sub(h.markedAt) < MaxMarkWait {
-		return h
+	if len(unended) > 0 && now.Sub(w.markedAt) < MaxMarkWait {
+		return w
 	}
 	for _, xid := range unended {
-		if h.open == nil {
-			h.open = map[uint64]int64{}
+		if w.open == nil {
+			w.open = map[uint64]int64{}
 		}
-		h.open[xid] = h.seq
+		w.open[xid] = w.seq
 	}
-	h.seq, h.pending = max(h.seq, h.mark.Seq), false
-	return h
+	w.seq, w.pending = max(w.seq, w.mark.Seq), false
+	return w
 }
 
 // running reports whether the transaction had not ended when the snapshot was taken.
