@@ -189,18 +189,24 @@ func orders(all []sql.Migration) (found [][]sql.Migration) {
 func (w *world) tables() string {
 	w.Helper()
 	rows, err := w.pool.Query(w.Context(), `
-		WITH ours AS (SELECT oid, nspname FROM pg_namespace WHERE nspname IN ('public', 'messaging'))
-		SELECT format('%s %s %s %s %s', c.relkind, c.relpersistence, c.relreplident, c.relname, c.reloptions)
+		WITH ours AS (
+			SELECT oid, nspname FROM pg_namespace WHERE nspname IN ('public', 'messaging'))
+		SELECT format('%s %s %s %s %s', c.relkind, c.relpersistence, c.relreplident,
+			c.relname, c.reloptions)
 		FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
-		UNION ALL SELECT format('column %s.%s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
-			a.attnotnull, pg_get_expr(d.adbin, d.adrelid))
+		UNION ALL SELECT format('column %s.%s %s %s %s', c.relname, a.attname,
+			format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid))
 		FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
 		JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-		UNION ALL SELECT pg_get_indexdef(c.oid) FROM pg_class c JOIN ours ON ours.oid = c.relnamespace WHERE c.relkind = 'i'
-		UNION ALL SELECT pg_get_viewdef(c.oid) FROM pg_class c JOIN ours ON ours.oid = c.relnamespace WHERE c.relkind = 'v'
-		UNION ALL SELECT pg_get_functiondef(p.oid) || p.proacl::text FROM pg_proc p JOIN ours ON ours.oid = p.pronamespace
-		UNION ALL SELECT conname || pg_get_constraintdef(o.oid) FROM pg_constraint o JOIN ours ON ours.oid = o.connamespace
+		UNION ALL SELECT pg_get_indexdef(c.oid)
+		FROM pg_class c JOIN ours ON ours.oid = c.relnamespace WHERE c.relkind = 'i'
+		UNION ALL SELECT pg_get_viewdef(c.oid)
+		FROM pg_class c JOIN ours ON ours.oid = c.relnamespace WHERE c.relkind = 'v'
+		UNION ALL SELECT pg_get_functiondef(p.oid) || p.proacl::text
+		FROM pg_proc p JOIN ours ON ours.oid = p.pronamespace
+		UNION ALL SELECT conname || pg_get_constraintdef(o.oid)
+		FROM pg_constraint o JOIN ours ON ours.oid = o.connamespace
 		ORDER BY 1`)
 	w.must(err)
 	defer rows.Close()
