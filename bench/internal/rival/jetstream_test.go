@@ -114,7 +114,7 @@ func TestEventThatTheStreamLacksIsAnError(t *testing.T) {
 
 func TestRefusalOfTheStreamIsAnError(t *testing.T) {
 	t.Parallel()
-	const n, room = 100, 60
+	const n, room = 2000, 60 // several batches are refused
 	for _, c := range streamers {
 		t.Run(c.Name(), func(t *testing.T) {
 			t.Parallel()
