@@ -1,5 +1,5 @@
-// Package gen compiles a catalogue: load, check, emit, plan. It reads what it is given and changes nothing; package output brings
-// the plan to disk.
+// Package gen compiles a catalogue: load, check, emit, plan. It writes no files; package output
+// carries out the plan.
 package gen
 
 import (
@@ -23,29 +23,35 @@ import (
 
 // Input is all that the output depends on.
 type Input struct {
-	File       string                           // what diagnostics call the catalogue; with slashes
-	Data       []byte                           // the catalogue
-	Dir        fs.FS                            // the catalogue's directory: its lock, its migrations, and what sqlc made before
-	ImportPath func(dir string) (string, error) // of the package in a directory below that
+	File string // the catalogue's path for diagnostics, with slashes
+	Data []byte // the catalogue
+	// Dir is the catalogue's directory, with its lock, its migrations, and the files that sqlc made
+	// before.
+	Dir fs.FS
+	// ImportPath returns the import path of the package in a directory below Dir.
+	ImportPath func(dir string) (string, error)
 	// Neighbours returns the other catalogues that may write into a directory below the catalogue's
 	// own.
 	Neighbours func(dir string) ([]Neighbour, error)
-	// SQLC compiles files, among which is its configuration, to Go files. It is called only if the SQL changed, or what was
-	// made of it, or if it was not seen to make that. An error in the SQL is a *sqlc.CompileError.
+	// SQLC compiles files, among which is its configuration, to Go files. It is called only if the
+	// SQL changed, if the Go files did, or if Seen does not show that it made them. An error in the
+	// SQL is a *sqlc.CompileError.
 	SQLC func(ctx context.Context, files map[string][]byte) (map[string][]byte, error)
-	Seen sqlc.Seen // what SQLC was seen to make
+	Seen sqlc.Seen // what SQLC is known to have made
 }
 
-// Result is what is to be on disk, and what is to be said of the catalogue.
+// Result is the files that are to be on disk, and the diagnostics about the catalogue.
 type Result struct {
 	Plan output.Plan // empty if a diagnostic, or anything else, is an error
-	// to compare with: the plan; or, if there is none, what is known all the same
+	// Known is what files can be compared with: the plan or, if there is none, what is known in
+	// spite of the errors.
 	Known       output.Plan
 	Diagnostics diag.List
 	Sources     map[string][]byte // the files that diagnostics point into, by the name they use
 }
 
-// Generate compiles a catalogue. The error is about everything but the catalogue: a broken lock, a sqlc that is missing.
+// Generate compiles a catalogue. Problems of the catalogue are diagnostics; the error is about
+// anything else, such as a broken lock or a missing sqlc.
 func Generate(ctx context.Context, in Input) (Result, error) {
 	r := Result{Sources: map[string][]byte{in.File: in.Data}}
 	c, list := catalogue.Parse(in.File, in.Data)
@@ -78,15 +84,16 @@ func Generate(ctx context.Context, in Input) (Result, error) {
 	return r, err
 }
 
-// recallAll is for a catalogue with errors: its files can be compared with what the last run has
-// made.
+// recallAll serves a catalogue with errors: its files can be compared with what the last run
+// generated.
 func (r *Result) recallAll(old *lock.Lock) {
 	if old != nil {
 		r.Known.Sums = old.Files
 	}
 }
 
-// readLock reads what the last run knew. A directory holds one catalogue, or one would remove what the other has generated.
+// readLock reads the lock of the last run. It returns an error if the lock belongs to another
+// catalogue: two in one directory would remove each other's files.
 func readLock(in Input) (*lock.Lock, error) {
 	data, err := fs.ReadFile(in.Dir, lock.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -97,8 +104,9 @@ func readLock(in Input) (*lock.Lock, error) {
 		return nil, err
 	}
 	if name := path.Base(in.File); old.Catalogue != "" && old.Catalogue != name {
-		return nil, fmt.Errorf("%s: it belongs to %s, and a directory holds one catalogue: move %s elsewhere; "+
-			"or, where it is the same one renamed, change the name in the lock", lock.Name, old.Catalogue, name)
+		return nil, fmt.Errorf("%s: it belongs to %s, and a directory holds one catalogue: "+
+			"move %s elsewhere; or, where it is the same one renamed, change the name in the lock",
+			lock.Name, old.Catalogue, name)
 	}
 	return old, nil
 }
@@ -110,11 +118,12 @@ type generator struct {
 	old, next *lock.Lock
 	sqlFiles  map[string][]byte // what sqlc compiles, by name
 	plan      output.Plan
-	result    *Result // that gets the diagnostics
-	failed    error   // of the steps so far, without what became diagnostics
+	result    *Result // receives the diagnostics
+	failed    error   // the errors of the steps so far that are no diagnostics
 }
 
-// run takes every step, even if one of them fails: the rest can still be compared with the disk.
+// run runs every step, even if one of them fails: the results of the others can still be compared
+// with the disk.
 func (g *generator) run(ctx context.Context) error {
 	g.note(g.checkNeighbours())
 	g.note(g.addGo())
@@ -130,15 +139,15 @@ func (g *generator) run(ctx context.Context) error {
 	return g.failed
 }
 
-// note takes down how a step went.
+// note records the error of a step, if any: as diagnostics if possible.
 func (g *generator) note(err error) {
 	if err != nil && !g.explain(err, g.result) {
 		g.failed = errors.Join(g.failed, err)
 	}
 }
 
-// recall takes over what the last run knew of the Go files in a directory, since this one cannot
-// make them.
+// recall copies the hashes of the Go files in a directory from the last lock, since this run cannot
+// make the files.
 func (g *generator) recall(dir string) {
 	for name, sum := range g.old.Files {
 		if path.Dir(name) == dir && path.Ext(name) == ".go" {
@@ -184,7 +193,8 @@ func (g *generator) addMigrations() error {
 	return nil
 }
 
-// leaveOldPlaces has a migration removed from where it was before a move that was cut short.
+// leaveOldPlaces plans the removal of migrations from their old paths after a move that was
+// interrupted.
 func (g *generator) leaveOldPlaces() {
 	for _, m := range g.old.Migrations {
 		moved := len(g.next.Migrations) > 0 && !slices.ContainsFunc(g.next.Migrations,
@@ -197,13 +207,13 @@ func (g *generator) leaveOldPlaces() {
 	}
 }
 
-// add puts a file into the plan and into the manifest.
+// add puts a file into the plan and into the next lock.
 func (g *generator) add(name string, data []byte, marker string) {
 	g.plan.Files = append(g.plan.Files, output.File{Path: name, Data: data, Marker: marker})
 	g.next.Files[name] = output.Hash(data)
 }
 
-// finish adds what the last run generated and this one does not, and the lock.
+// finish adds the lock to the plan, and the removal of files that only the last run generated.
 func (g *generator) finish() error {
 	slices.SortFunc(g.plan.Files, func(a, b output.File) int { return cmp.Compare(a.Path, b.Path) })
 	for _, name := range sortedKeys(g.old.Files) {
@@ -220,24 +230,26 @@ func (g *generator) finish() error {
 	return err
 }
 
-// begun is the lock for as long as the other files are being written. It is what the last run knew,
-// and it knows the new files as well: if the run is killed and the catalogue changed before the
+// begun returns the lock that is on disk while the other files are being written. It is the lock of
+// the last run with the new files added: if the run is killed and the catalogue changed before the
 // next one, they are still known to be generated.
 func (g *generator) begun() *lock.Lock {
 	l := *g.next
 	l.Model, l.Migrations, l.Files = g.old.Model, g.old.Migrations, maps.Clone(g.next.Files)
 	maps.Copy(l.Files, g.old.Files)
 	if g.old.SQL != g.next.SQL {
-		l.SQL = "" // what sqlc made may be of either run
+		l.SQL = "" // the files that sqlc made may be those of either run
 	}
 	return &l
 }
 
-// orphans finds Go files that say they are generated, though neither this run nor the last knows them: a lock that was merged
-// badly has lost them. Only a person can tell whether they may go.
+// orphans returns a warning for each Go file that has the marker of generated files although
+// neither this run nor the last generated it, which happens after a bad merge of the lock. Only a
+// person can tell whether it may be deleted.
 func (g *generator) orphans() diag.List {
 	var list diag.List
-	names, _ := fs.Glob(g.Dir, path.Join(g.catalogue.Go.Dir, "*.gen.go")) // a pattern of names that were checked
+	// The pattern is valid, since the directory's name was checked.
+	names, _ := fs.Glob(g.Dir, path.Join(g.catalogue.Go.Dir, "*.gen.go"))
 	for _, name := range names {
 		_, before := g.old.Files[name]
 		_, now := g.next.Files[name]
@@ -245,7 +257,8 @@ func (g *generator) orphans() diag.List {
 		if before || now || err != nil || !output.HasMarker(data, output.Marker) {
 			continue
 		}
-		d := diag.New(diag.OutputOrphan, diag.Pos{File: g.display(name)}, "it says that outboxgen has generated it, but %s does not know it", lock.Name).
+		d := diag.New(diag.OutputOrphan, diag.Pos{File: g.display(name)},
+			"it says that outboxgen has generated it, but %s does not know it", lock.Name).
 			WithHelp("delete it; or, where it is yours by now, the comment that says so")
 		d.Severity = diag.Warning
 		list.Add(d)
@@ -253,10 +266,10 @@ func (g *generator) orphans() diag.List {
 	return list
 }
 
-// display is what diagnostics call a file of the catalogue's directory.
+// display returns the path that diagnostics show for a file of the catalogue's directory.
 func (g *generator) display(name string) string { return path.Join(path.Dir(g.File), name) }
 
-// explain turns errors that have a place in a file into diagnostics.
+// explain adds diagnostics for an error that has a position in a file, and reports whether it did.
 func (g *generator) explain(err error, r *Result) bool {
 	var violation *migrate.Violation
 	var compile *sqlc.CompileError
@@ -274,7 +287,8 @@ func (g *generator) explain(err error, r *Result) bool {
 		}
 	case errors.As(err, &compile):
 		for _, p := range compile.Problems {
-			pos := diag.Pos{File: g.display(path.Join(g.sqlDir(), p.File)), Line: p.Line, Column: p.Column}
+			file := g.display(path.Join(g.sqlDir(), p.File))
+			pos := diag.Pos{File: file, Line: p.Line, Column: p.Column}
 			r.Diagnostics.Add(diag.New(diag.SQLCompile, pos, "sqlc: %s", p.Message))
 			r.Sources[pos.File] = g.sqlFiles[p.File]
 		}

@@ -56,8 +56,8 @@ func (d *decoder) span(p source.Pair, highest time.Duration, into *time.Duration
 	switch {
 	case err != nil:
 		d.add(diag.New(diag.ValueKind, v.Pos, "%s is not a duration", shown(v)).
-			WithHelp("write days, hours, minutes and seconds in this order, such as 72h or 1d12h, " +
-				"or 0"))
+			WithHelp("write days, hours, minutes and seconds in this order, such as 72h or " +
+				"1d12h, or 0"))
 	case value > highest:
 		d.add(diag.New(diag.ValueRange, v.Pos, "key %q is at most %s, not %s", p.Key.Text,
 			formatDays(highest), v.Text))

@@ -204,7 +204,8 @@ func TestGitHubEscapesWhatItsCommandsReserve(t *testing.T) {
 	if err := diag.WriteGitHub(&b, list); err != nil {
 		t.Fatal(err)
 	}
-	want := "::error file=a%2Cb%3Ac%25.yaml,line=3,col=4,endColumn=6,title=YAML_TAB::100%25: a,%0D%0Ab%0A" +
+	want := "::error file=a%2Cb%3Ac%25.yaml,line=3,col=4,endColumn=6,title=YAML_TAB" +
+		"::100%25: a,%0D%0Ab%0A" +
 		"help: h%0Aoutbox.yaml:1:2: first\n" +
 		"::warning file=b.yaml,title=LINT_EVENT_DOC::w\n" +
 		"::notice file=c.yaml,line=1,title=LINT_EVENT_UNHANDLED::i\n"

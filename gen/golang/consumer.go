@@ -191,7 +191,8 @@ func versionsParam() *jen.Statement { return jen.Id("versions").Index().Id("Even
 func emit(c *catalogue.Consumer) jen.Code {
 	return comment("enqueue rings no doorbell, as the inbox does so once tx has committed.").Line().
 		Func().Add(txReceiver(c)).Id("enqueue").
-		Add(longParams(ctxParam(), versionsParam(), jen.Id("opts").Index().Add(outbox("EnqueueOption")))).
+		Add(longParams(ctxParam(), versionsParam(),
+			jen.Id("opts").Index().Add(outbox("EnqueueOption")))).
 		Add(results(outbox("ID"), jen.Error())).
 		Block(
 			jen.Id("opts").Op("=").Append(

@@ -36,7 +36,8 @@ func (g *generator) eventSource(e *catalogue.Event) source {
 //		…
 //	}
 func eventStruct(e *catalogue.Event) jen.Code {
-	paragraphs := append([]string{e.GoName + " is the payload of " + e.TypeName() + "."}, eventDoc(e)...)
+	paragraphs := append(
+		[]string{e.GoName + " is the payload of " + e.TypeName() + "."}, eventDoc(e)...)
 	var key *catalogue.Field
 	if len(e.Key) > 0 {
 		key = e.Key[0]
@@ -52,7 +53,8 @@ func eventDoc(e *catalogue.Event) []string {
 	if len(e.Key) == 0 {
 		return []string{doc}
 	}
-	order := "Events with the same " + strings.Join(goNames(e.Key), ".") + " are published in order."
+	order := "Events with the same " + strings.Join(goNames(e.Key), ".") +
+		" are published in order."
 	if strings.Contains(doc, "\n") {
 		return []string{doc, order}
 	}
@@ -71,7 +73,9 @@ func goNames(fields []*catalogue.Field) []string {
 //
 //	// EventType implements outbox.Event.
 //	func (OrderPlacedV1) EventType() outbox.EventType {
-//		return outbox.EventType{Name: "order.placed", Version: 1, Topic: "shop.orders", Ordering: outbox.OrderingKey}
+//		return outbox.EventType{
+//			Name: "order.placed", Version: 1, Topic: "shop.orders", Ordering: outbox.OrderingKey,
+//		}
 //	}
 func eventType(e *catalogue.Event) jen.Code {
 	ordering := "OrderingNone"
@@ -155,8 +159,8 @@ func (g *generator) enqueueEvent(e *catalogue.Event) jen.Code {
 func (g *generator) queueEvent(e *catalogue.Event) jen.Code {
 	name := "Queue" + e.GoName
 	doc := name + " adds to batch what Enqueue" + e.GoName + " does. A batch is no transaction: " +
-		"send it by tx.SendBatch. If a pool or a connection sends it, the batch is a transaction of " +
-		"its own, and e commits with the batch's other statements alone. Every error is an " +
+		"send it by tx.SendBatch. If a pool or a connection sends it, the batch is a transaction " +
+		"of its own, and e commits with the batch's other statements alone. Every error is an " +
 		"*outbox.EventError, and leaves batch as it was."
 	return deprecatedComment(e.Deprecated, doc).Line().
 		Func().Add(storeReceiver()).Id(name).

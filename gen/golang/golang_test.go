@@ -157,7 +157,8 @@ func TestAModuleWithoutAHostIsNotOfTheStandardLibrary(t *testing.T) {
 		_, after, imported := strings.Cut(string(f.Content), "\"shop/events/outboxdb\"")
 		found = found || imported
 		if block, _, _ := strings.Cut(after, "\n)"); strings.Contains(block, "\n\n") {
-			t.Errorf("%s: shop/events/outboxdb stands among the standard library's packages", f.Path)
+			t.Errorf("%s: shop/events/outboxdb stands among the standard library's packages",
+				f.Path)
 		}
 	}
 	if !found {
@@ -201,8 +202,8 @@ func TestTheScalarsGoldenHasEveryScalar(t *testing.T) {
 	}
 }
 
-// TestWhatAConsumerEmitsChangesNoHandler holds that the first emits of a consumer breaks none of its
-// implementations.
+// TestWhatAConsumerEmitsChangesNoHandler holds that the first emits of a consumer breaks none of
+// its implementations.
 func TestWhatAConsumerEmitsChangesNoHandler(t *testing.T) {
 	t.Parallel()
 	const name = "events/inventory_consumer.gen.go"
@@ -257,7 +258,8 @@ func TestOnlyACatalogueWithConsumersHasAnInbox(t *testing.T) {
 			}
 		}
 		if found != (len(c.Consumers) > 0) {
-			t.Errorf("%s: with %d consumers, an inbox is generated: %t", name, len(c.Consumers), found)
+			t.Errorf("%s: with %d consumers, an inbox is generated: %t",
+				name, len(c.Consumers), found)
 		}
 	}
 }

@@ -89,7 +89,8 @@ func (g *generator) render(s source) ([]byte, error) {
 	return splitImports(out.Bytes())
 }
 
-// splitImports makes two groups of a file's imports, the standard library's first, and formats the file.
+// splitImports makes two groups of a file's imports, the standard library's first, and formats
+// the file.
 func splitImports(src []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "", src, parser.ImportsOnly)
@@ -119,8 +120,8 @@ func splitImports(src []byte) ([]byte, error) {
 	return formatted(out.Bytes())
 }
 
-// formatted returns src as gofmt leaves it. It can take several rounds: the first may set a line apart, which makes of it what the
-// second takes for a heading.
+// formatted returns src as gofmt leaves it. It can take several rounds: the first may set a
+// line apart, and the second then takes that line for a heading.
 func formatted(src []byte) ([]byte, error) {
 	for range 4 {
 		out, err := format.Source(src)

@@ -43,8 +43,8 @@ func logValueMethod(goName, name string) jen.Code {
 func formatMethod(goName, name string) jen.Code {
 	write := jen.List(jen.Id("_"), jen.Id("_")).Op("=").Qual("io", "WriteString").Call(jen.Id("f"),
 		withheld(name))
-	return comment("Format keeps personal data out of what package fmt makes of a value, by whatever "+
-		"verb.").Line().
+	return comment("Format keeps personal data out of what package fmt makes of a value, by "+
+		"whatever verb.").Line().
 		Func().Params(jen.Id(goName)).Id("Format").
 		Params(jen.Id("f").Qual("fmt", "State"), jen.Id("_").Rune()).
 		Add(shortBody(write))

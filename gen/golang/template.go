@@ -68,8 +68,9 @@ func (g *generator) holes() (holes, error) {
 	h := holes{
 		PackageDoc: commentText("",
 			"Package "+c.Go.Package+" holds the events of "+oneLine(c.Service)+".",
-			"Its Store makes an event part of a transaction. It serves the relay, which publishes\n"+
-				"committed events, and the consumers, which apply the events that a broker delivers."),
+			"Its Store makes an event part of a transaction. It serves the relay, which "+
+				"publishes\ncommitted events, and the consumers, which apply the events that a "+
+				"broker delivers."),
 		Package:      c.Go.Package,
 		Outboxdb:     g.databasePath(),
 		Service:      c.Service,

@@ -95,8 +95,8 @@ func validateMethod(goName, receiver string, guarded, checks []jen.Code) jen.Cod
 	default:
 		result = payload("Check").Add(argumentLines(checks...))
 	}
-	return comment("Validate checks what the catalogue asks of the fields. Enqueueing and decoding an " +
-		"event call it.").Line().
+	return comment("Validate checks what the catalogue asks of the fields. Enqueueing and " +
+		"decoding an event call it.").Line().
 		Func().Params(jen.Id(receiver).Id(goName)).Id("Validate").Params().Error().
 		Block(append(guarded, jen.Return(result))...)
 }

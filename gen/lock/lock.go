@@ -1,7 +1,7 @@
-// Package lock reads and writes outboxgen.lock: what the last run knew and wrote.
+// Package lock reads and writes outboxgen.lock, which records what the last run read and wrote.
 //
-// It is committed. It makes the removal of files safe, shows that a migration was edited, and is what a later catalogue is
-// compared with.
+// The lock is committed. It makes the removal of files safe, shows that a migration was edited, and
+// is what a later catalogue is compared with.
 package lock
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/output"
 )
 
-// Name is the lock's file name. It stands beside the catalogue.
+// Name is the lock's file name. The file is in the catalogue's directory.
 const Name = "outboxgen.lock"
 
 // format is the version of the lock's own format.
@@ -31,23 +31,24 @@ type Lock struct {
 	Migrations []Migration       `json:"migrations,omitempty"`
 }
 
-// Migration is a migration that was written. It is never written anew with other statements, since
-// a database may have run it.
+// Migration is a migration that was written. It is never rewritten with other statements, since a
+// database may have run it.
 type Migration struct {
 	Feature catalogue.Feature `json:"feature"`
 	Version int               `json:"version"` // of the feature's tables that it leaves behind
 	File    string            `json:"file"`
 	Format  string            `json:"format"` // goose, plain
 	Hash    string            `json:"sha256"` // of the file
-	// Statements is the hash of what it does, without comments, white space and the tool's annotations.
+	// Statements is the hash of the SQL that it runs, without comments, white space and the tool's
+	// annotations.
 	Statements string `json:"statements"`
 }
 
 // New returns a lock for a catalogue in a file of the given name.
 func New(name string, c *catalogue.Catalogue) *Lock {
 	return &Lock{
-		Comment: output.Marker, Format: format, Language: catalogue.LanguageVersion, Catalogue: name,
-		Model: Normalise(c), Files: map[string]string{},
+		Comment: output.Marker, Format: format, Language: catalogue.LanguageVersion,
+		Catalogue: name, Model: Normalise(c), Files: map[string]string{},
 	}
 }
 
@@ -58,7 +59,8 @@ func Parse(data []byte) (*Lock, error) {
 		return &l, nil
 	}
 	if bytes.HasPrefix(data, []byte("<<<<<<< ")) || bytes.Contains(data, []byte("\n<<<<<<< ")) {
-		return nil, fmt.Errorf("%s: holds the markers of a merge conflict: take either side, then run outboxgen generate", Name)
+		return nil, fmt.Errorf("%s: holds the markers of a merge conflict: take either side, "+
+			"then run outboxgen generate", Name)
 	}
 	var version struct {
 		Format   int `json:"lock"`
@@ -83,8 +85,8 @@ func Parse(data []byte) (*Lock, error) {
 	return &l, nil
 }
 
-// splitByFeature reads the migrations of a lock of format 1: a single one made the tables of every
-// feature.
+// splitByFeature converts the migrations of a lock of format 1, in which a single migration made
+// the tables of every feature.
 func splitByFeature(whole []Migration) []Migration {
 	var split []Migration
 	for _, m := range whole {
@@ -96,7 +98,7 @@ func splitByFeature(whole []Migration) []Migration {
 	return split
 }
 
-// Encode returns the lock as it is written.
+// Encode returns the content of the lock's file.
 func (l *Lock) Encode() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

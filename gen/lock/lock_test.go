@@ -60,7 +60,8 @@ func TestALockIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Language != catalogue.LanguageVersion || got.Catalogue != "outbox.yaml" || !reflect.DeepEqual(got.Migrations, l.Migrations) {
+	if got.Language != catalogue.LanguageVersion || got.Catalogue != "outbox.yaml" ||
+		!reflect.DeepEqual(got.Migrations, l.Migrations) {
 		t.Errorf("got %+v, want %+v", got, l)
 	}
 	again, err := got.Encode()
@@ -85,41 +86,51 @@ func TestTheModelHoldsWhatBreaksReaders(t *testing.T) {
 			"Channel": {GoName: "Channel", Fields: map[string]lock.Field{}, Open: true,
 				Values: map[string]string{"web": "ChannelWeb", "app": "ChannelApp"}},
 			"Line": {GoName: "Line", Fields: map[string]lock.Field{
-				"sku":    {Type: "string", JSONName: "sku", GoName: "Sku", Constraints: &lock.Constraints{MinLength: &one, Pattern: "^<&>$"}},
+				"sku": {Type: "string", JSONName: "sku", GoName: "Sku",
+					Constraints: &lock.Constraints{MinLength: &one, Pattern: "^<&>$"}},
 				"labels": {Type: "{string: string?}", JSONName: "labels", GoName: "Labels"},
 			}},
 		},
 		Events: map[string]lock.Event{"order.placed@1": {
-			GoName: "OrderPlacedV1", Topic: "shop.orders", Key: "order_id", Fields: map[string]lock.Field{
+			GoName: "OrderPlacedV1", Topic: "shop.orders", Key: "order_id",
+			Fields: map[string]lock.Field{
 				"order_id": {Type: "uuid", JSONName: "order_id", GoName: "OrderID"},
 				"channel":  {Type: "Channel", JSONName: "channel", GoName: "Channel"},
-				"lines":    {Type: "[Line]", JSONName: "lines", GoName: "Lines", Constraints: &lock.Constraints{MaxItems: &nine}},
-				"email":    {Type: "string?", JSONName: "mail", GoName: "Email", PII: true},
+				"lines": {Type: "[Line]", JSONName: "lines", GoName: "Lines",
+					Constraints: &lock.Constraints{MaxItems: &nine}},
+				"email": {Type: "string?", JSONName: "mail", GoName: "Email", PII: true},
 			},
 		}},
-		Consumers: map[string]lock.Consumer{"inventory": {GoName: "Inventory", Handles: []string{"order.placed@1"}, Emits: []string{}}},
+		Consumers: map[string]lock.Consumer{"inventory": {
+			GoName: "Inventory", Handles: []string{"order.placed@1"}, Emits: []string{},
+		}},
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("got  %+v\nwant %+v", m, want)
 	}
 }
 
-// A field of the catalogue's that is neither here nor in the lock's model was forgotten.
+// A field of the catalogue that is neither listed here nor in the lock's model was forgotten.
 func TestTheModelLeavesOutNothingByMistake(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		of, in reflect.Type
 		left   []string // what changes nobody's code or messages, or follows from the rest
 	}{
-		{reflect.TypeFor[catalogue.Catalogue](), reflect.TypeFor[lock.Model](), []string{"File", "Migrations"}},
+		{reflect.TypeFor[catalogue.Catalogue](), reflect.TypeFor[lock.Model](),
+			[]string{"File", "Migrations"}},
 		{reflect.TypeFor[catalogue.Go](), reflect.TypeFor[lock.Go](), nil},
-		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](), []string{"SchemaPos", "PrefixPos", "Features"}},
+		{reflect.TypeFor[catalogue.Database](), reflect.TypeFor[lock.Database](),
+			[]string{"SchemaPos", "PrefixPos", "Features"}},
 		{reflect.TypeFor[catalogue.Relay](), reflect.TypeFor[lock.Relay](), nil},
-		{reflect.TypeFor[catalogue.Type](), reflect.TypeFor[lock.Type](), []string{"Name", "Enum", "Personal"}},
+		{reflect.TypeFor[catalogue.Type](), reflect.TypeFor[lock.Type](),
+			[]string{"Name", "Enum", "Personal"}},
 		{reflect.TypeFor[catalogue.Enum](), reflect.TypeFor[lock.Type](), nil},
-		{reflect.TypeFor[catalogue.Event](), reflect.TypeFor[lock.Event](), []string{"Name", "Version", "FileName", "Personal"}},
+		{reflect.TypeFor[catalogue.Event](), reflect.TypeFor[lock.Event](),
+			[]string{"Name", "Version", "FileName", "Personal"}},
 		{reflect.TypeFor[catalogue.Field](), reflect.TypeFor[lock.Field](), []string{"Name"}},
-		{reflect.TypeFor[catalogue.Consumer](), reflect.TypeFor[lock.Consumer](), []string{"Name", "FileName"}},
+		{reflect.TypeFor[catalogue.Consumer](), reflect.TypeFor[lock.Consumer](),
+			[]string{"Name", "FileName"}},
 	} {
 		for _, f := range reflect.VisibleFields(c.of) {
 			_, found := c.in.FieldByName(f.Name)
@@ -139,8 +150,12 @@ func TestDocumentationAndOrderAreNoChange(t *testing.T) {
 		}
 		return string(data)
 	}
-	changed := strings.NewReplacer("doc: An order was accepted.", "doc: It was.", "[web, app]", "[app, web]",
-		"      order_id: uuid\n      channel: Channel\n", "      channel: Channel\n      order_id: uuid\n").Replace(text)
+	changed := strings.NewReplacer(
+		"doc: An order was accepted.", "doc: It was.",
+		"[web, app]", "[app, web]",
+		"      order_id: uuid\n      channel: Channel\n",
+		"      channel: Channel\n      order_id: uuid\n",
+	).Replace(text)
 	if changed == text || encode(changed) != encode(text) {
 		t.Error("the lock changed")
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/outboxgen/outboxgen/gen/catalogue"
 )
 
-// Model is a catalogue reduced to what breaks somebody when it changes: no documentation, no order of declarations. Maps are by
-// the names that the catalogue uses; what is empty or false is absent.
+// Model is a catalogue reduced to what can break its users when it changes: it has neither the
+// documentation nor the order of declarations. The keys of maps are the names that the catalogue
+// uses; values that are empty or false are left out.
 type Model struct {
 	Service   string              `json:"service"`
 	Go        Go                  `json:"go"`
@@ -19,26 +20,26 @@ type Model struct {
 	Consumers map[string]Consumer `json:"consumers,omitempty"`
 }
 
-// Go is where generated code goes.
+// Go is the package of the generated code.
 type Go struct {
 	Package string `json:"package"`
 	Dir     string `json:"dir"`
 }
 
-// Database is where the tables are.
+// Database is the engine, and what determines the names of the tables.
 type Database struct {
 	Engine string `json:"engine"`
 	Schema string `json:"schema,omitempty"`
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// Relay is what relays and producers agree on.
+// Relay is what relays and producers must agree on.
 type Relay struct {
 	Shards    int    `json:"shards"`
 	Retention string `json:"retention"`
 }
 
-// Type is a struct, or an enum where Values is not empty.
+// Type is a struct, or an enum if Values is not empty.
 type Type struct {
 	GoName string            `json:"go_name"`
 	Fields map[string]Field  `json:"fields,omitempty"`
@@ -86,9 +87,11 @@ type Consumer struct {
 // Normalise reduces a catalogue to its model.
 func Normalise(c *catalogue.Catalogue) Model {
 	m := Model{
-		Service:   c.Service,
-		Go:        Go{Package: c.Go.Package, Dir: c.Go.Dir},
-		Database:  Database{Engine: c.Database.Engine, Schema: c.Database.Schema, Prefix: c.Database.Prefix},
+		Service: c.Service,
+		Go:      Go{Package: c.Go.Package, Dir: c.Go.Dir},
+		Database: Database{
+			Engine: c.Database.Engine, Schema: c.Database.Schema, Prefix: c.Database.Prefix,
+		},
 		Relay:     Relay{Shards: c.Relay.Shards, Retention: c.Relay.Retention.String()},
 		Types:     map[string]Type{},
 		Events:    map[string]Event{},
@@ -99,12 +102,14 @@ func Normalise(c *catalogue.Catalogue) Model {
 	}
 	for _, e := range c.Events {
 		m.Events[e.TypeName()] = Event{
-			GoName: e.GoName, Topic: e.Topic, Key: keyPath(e.Key), Deprecated: e.Deprecated, Fields: normaliseFields(e.Fields),
+			GoName: e.GoName, Topic: e.Topic, Key: keyPath(e.Key), Deprecated: e.Deprecated,
+			Fields: normaliseFields(e.Fields),
 		}
 	}
 	for _, consumer := range c.Consumers {
 		m.Consumers[consumer.Name] = Consumer{
-			GoName: consumer.GoName, Handles: typeNames(consumer.Handles), Emits: typeNames(consumer.Emits),
+			GoName: consumer.GoName, Handles: typeNames(consumer.Handles),
+			Emits: typeNames(consumer.Emits),
 		}
 	}
 	return m
@@ -125,7 +130,10 @@ func normaliseType(t *catalogue.Type) Type {
 func normaliseFields(fields []*catalogue.Field) map[string]Field {
 	out := map[string]Field{}
 	for _, f := range fields {
-		field := Field{Type: f.Type.String(), JSONName: f.JSONName, GoName: f.GoName, PII: f.PII, Deprecated: f.Deprecated}
+		field := Field{
+			Type: f.Type.String(), JSONName: f.JSONName, GoName: f.GoName, PII: f.PII,
+			Deprecated: f.Deprecated,
+		}
 		if f.Constraints.Any() {
 			c := Constraints(f.Constraints)
 			field.Constraints = &c

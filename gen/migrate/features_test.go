@@ -14,7 +14,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/output"
 )
 
-// written are the migrations that the lock knows, as feature, version and file.
+// written returns the migrations that the lock lists, as feature, version and file.
 func (w *world) written() string {
 	var all []string
 	for _, m := range w.known {
@@ -43,7 +43,7 @@ func TestEachFeatureBringsItsMigrationsWhenItIsUsed(t *testing.T) {
 		}
 	}
 
-	// A lost lock finds all of them, whatever they are called.
+	// If the lock is lost, all of them are found, whatever they are called.
 	for i, path := range []string{
 		"db/00001_outboxgen_outbox_1.sql", "db/00005_outboxgen_retention_1.sql",
 	} {
@@ -61,7 +61,7 @@ func TestEachFeatureBringsItsMigrationsWhenItIsUsed(t *testing.T) {
 	}
 }
 
-// A lock that was lost does not know what a feature that the catalogue does without has left.
+// If the lock is lost, nothing records the migrations of features that the catalogue no longer has.
 func TestTheMigrationsOfAFeatureThatIsNotUsedAreNoStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "plain")

@@ -18,8 +18,8 @@ type step struct {
 	sql.Migration
 	known      *lock.Migration // as it was written; nil if it was not
 	text       []byte          // the file
-	statements string          // the hash of what it does, whatever service the tables belong to
-	down       []byte          // what undoes it, bare
+	statements string          // the hash of the SQL that it runs, without the service's name
+	down       []byte          // the statements that undo it, bare
 }
 
 // newStep renders a migration for the tool of a catalogue.
@@ -44,18 +44,18 @@ func newStep(c *catalogue.Catalogue, m sql.Migration) (*step, error) {
 	return s, err
 }
 
-// formats write a migration, but for its header, as each tool reads it. This is the place to add
-// one; gen/catalogue/language.go offers it.
+// formats holds, by format, what writes a migration without its header. A new format is added here
+// and in gen/catalogue/language.go.
 var formats = map[string]func(sql.Migration, catalogue.Database, string) ([]byte, error){
 	"goose": goose, "plain": plain,
 }
 
-// plain holds the statements that go up, and nothing else.
+// plain writes the statements that apply a migration, and nothing else.
 func plain(m sql.Migration, db catalogue.Database, service string) ([]byte, error) {
 	return m.Up(db, service, sql.Statement{})
 }
 
-// goose puts both directions into one file, and marks the statements that hold semicolons.
+// goose writes both directions into one file, and marks the statements that contain semicolons.
 func goose(m sql.Migration, db catalogue.Database, service string) ([]byte, error) {
 	marks := sql.Statement{Begin: "-- +goose StatementBegin", End: "-- +goose StatementEnd"}
 	up, err := m.Up(db, service, marks)
@@ -76,7 +76,7 @@ var (
 )
 
 // bare returns SQL without comments and with single spaces, so that a better comment in a template
-// is no change of the tables.
+// does not count as a change of the tables.
 func bare(text []byte) []byte {
 	return quotedOrBlank.ReplaceAllFunc(text, func(match []byte) []byte {
 		if match[0] == '\'' || match[0] == '"' {

@@ -1,9 +1,8 @@
-// Package migrate says which migrations are missing, and writes them in the format of the team's
-// migration tool.
+// Package migrate finds the migrations that are missing, and renders them in the format of the
+// team's migration tool.
 //
-// A migration that was written once is never changed: a database may have run it. It may be moved,
-// renamed, renumbered, commented, and written in another tool's format, since none of that changes
-// what it does.
+// The statements of a migration that was written never change, since a database may have run them.
+// The file may be moved, renamed, renumbered, commented, and written in another tool's format.
 package migrate
 
 import (
@@ -24,9 +23,9 @@ type Input struct {
 	Catalogue *catalogue.Catalogue
 	Dir       fs.FS            // the catalogue's directory
 	Known     []lock.Migration // written by earlier runs
-	Database  lock.Database    // that they were written for
-	Service   string           // that the catalogue named then
-	Others    []Other          // catalogues whose migrations stand in the same directory
+	Database  lock.Database    // the database section that they were written for
+	Service   string           // the service that the catalogue named then
+	Others    []Other          // catalogues whose migrations are in the same directory
 	Display   func(path string) string
 }
 
@@ -36,16 +35,16 @@ type Other struct {
 	Migrations []lock.Migration
 }
 
-// Result is the migrations that are to stand on disk.
+// Result is the migrations that are to be on disk.
 type Result struct {
 	Files []output.File
 	Stale []string         // where migrations were before they were moved
 	Known []lock.Migration // for the lock
 }
 
-// Plan returns the migrations of a catalogue, each as it was written once, and those that are
-// missing. It is a *Violation if the tables changed under a migration, or the migration under the
-// tables.
+// Plan returns the migrations of a catalogue: those that exist, with the statements that they were
+// written with, and those that are missing. The error is a *Violation if a migration no longer fits
+// the catalogue, because either was changed.
 func Plan(in Input) (Result, error) {
 	p := &planner{Input: in}
 	if err := p.addSteps(); err != nil {
@@ -64,13 +63,13 @@ func Plan(in Input) (Result, error) {
 type planner struct {
 	Input
 	steps  []*step  // in the order in which they are applied
-	others []*step  // of features that the catalogue does without
-	names  []string // what stands in the directory of migrations, or is about to
-	files  []file   // those of them that hold SQL, and the known ones that stand elsewhere
+	others []*step  // of features that the catalogue does not have
+	names  []string // of the files in the directory of migrations, and of those to be written
+	files  []file   // those of them that contain SQL, and those in the lock that are elsewhere
 	result Result
 }
 
-// addSteps renders what the catalogue needs, and finds what the lock knows of it.
+// addSteps renders the migrations that the catalogue needs, and finds their records in the lock.
 func (p *planner) addSteps() error {
 	c := *p.Catalogue
 	if c.Migrations.Dir == "" {
@@ -105,8 +104,8 @@ func (p *planner) addSteps() error {
 	return nil
 }
 
-// planNone is for a catalogue that has no migrations any more. Those that it had keep their tables'
-// names.
+// planNone plans a catalogue that no longer has migrations. The names of the tables must not change
+// as long as a migration that it had exists.
 func (p *planner) planNone() (Result, error) {
 	if len(p.Known) == 0 || p.Database == lock.Normalise(p.Catalogue).Database {
 		return Result{Known: p.Known}, nil
@@ -166,7 +165,7 @@ func (p *planner) planStep(s *step) error {
 	return nil
 }
 
-// makesService reports whether a migration says whose the tables are.
+// makesService reports whether a migration records which service owns the tables.
 func (s *step) makesService() bool {
 	return s.Feature == catalogue.FeatureOutbox && s.Version == 1
 }
@@ -179,7 +178,7 @@ func (p *planner) holdsMore(s *step) bool {
 	})
 }
 
-// newPath is where a migration goes that is not on disk.
+// newPath returns the path for a migration that is not on disk.
 func (p *planner) newPath(s *step) string {
 	name := next(p.names) + suffix(s.ID())
 	if s.known != nil && !p.holdsMore(s) && !slices.Contains(p.names, path.Base(s.known.File)) {
@@ -188,8 +187,7 @@ func (p *planner) newPath(s *step) string {
 	return path.Join(p.Catalogue.Migrations.Dir, name)
 }
 
-// move plans a migration that stands at a path, which may be in the directory that the catalogue
-// named before.
+// move plans a migration that is on disk, perhaps in the directory that the catalogue named before.
 func (p *planner) move(s *step, f file, data []byte) {
 	to := path.Join(p.Catalogue.Migrations.Dir, path.Base(f.path))
 	p.write(s, to, data)

@@ -14,7 +14,7 @@ import (
 	"github.com/outboxgen/outboxgen/gen/output"
 )
 
-// world is a service with migrations, and what its lock knows.
+// world is a service with migrations, and what its lock records.
 type world struct {
 	t         *testing.T
 	catalogue catalogue.Catalogue
@@ -47,7 +47,7 @@ func (w *world) plan() (migrate.Result, error) {
 	})
 }
 
-// generate plans, and brings the plan to disk and into the lock.
+// generate makes a plan, and writes it to disk and into the lock.
 func (w *world) generate() migrate.Result {
 	w.t.Helper()
 	r, err := w.plan()
@@ -65,7 +65,7 @@ func (w *world) generate() migrate.Result {
 	return r
 }
 
-// first returns the first migration, as the lock knows it.
+// first returns the path and the text of the first migration in the lock.
 func (w *world) first() (path, text string) {
 	w.t.Helper()
 	path = w.known[0].File
@@ -76,14 +76,14 @@ func (w *world) first() (path, text string) {
 	return path, string(f.Data)
 }
 
-// remove deletes all migrations that the lock knows.
+// remove deletes all migrations that the lock lists.
 func (w *world) remove() {
 	for _, m := range w.known {
 		delete(w.disk, m.File)
 	}
 }
 
-// wantRule plans, and expects a violation.
+// wantRule makes a plan, and expects a violation of a rule.
 func (w *world) wantRule(rule string, in ...string) diag.Diagnostic {
 	w.t.Helper()
 	_, err := w.plan()
@@ -93,7 +93,8 @@ func (w *world) wantRule(rule string, in ...string) diag.Diagnostic {
 	}
 	for _, want := range in {
 		if !strings.Contains(v.Diagnostic.Message+" "+v.Diagnostic.Help, want) {
-			w.t.Errorf("got %q and help %q, want %q in it", v.Diagnostic.Message, v.Diagnostic.Help, want)
+			w.t.Errorf("got %q and help %q, want %q in it",
+				v.Diagnostic.Message, v.Diagnostic.Help, want)
 		}
 	}
 	return v.Diagnostic
@@ -107,16 +108,22 @@ func TestTheNumberFollowsTheHighest(t *testing.T) {
 		want string
 	}{
 		{"no directory", nil, "db/00001_outboxgen_outbox_1.sql"},
-		{"no migrations", []string{"db/README.md", "db/seed.sql"}, "db/00001_outboxgen_outbox_1.sql"},
-		{"five digits", []string{"db/00001_a.sql", "db/00009_b.sql"}, "db/00010_outboxgen_outbox_1.sql"},
+		{"no migrations", []string{"db/README.md", "db/seed.sql"},
+			"db/00001_outboxgen_outbox_1.sql"},
+		{"five digits", []string{"db/00001_a.sql", "db/00009_b.sql"},
+			"db/00010_outboxgen_outbox_1.sql"},
 		{"three digits", []string{"db/001_a.sql", "db/009_b.sql"}, "db/010_outboxgen_outbox_1.sql"},
 		{"no padding", []string{"db/9_b.sql", "db/10_c.sql"}, "db/11_outboxgen_outbox_1.sql"},
 		{"a full width", []string{"db/99999_b.sql"}, "db/100000_outboxgen_outbox_1.sql"},
-		{"timestamps", []string{"db/20261130120000_a.sql", "db/20251130120000_b.sql"}, "db/20261130120001_outboxgen_outbox_1.sql"},
-		{"both", []string{"db/00007_a.sql", "db/20261130120000_a.sql"}, "db/20261130120001_outboxgen_outbox_1.sql"},
-		{"in Go", []string{"db/00001_a.sql", "db/00002_b.go", "db/00003_c_test.go"}, "db/00003_outboxgen_outbox_1.sql"},
+		{"timestamps", []string{"db/20261130120000_a.sql", "db/20251130120000_b.sql"},
+			"db/20261130120001_outboxgen_outbox_1.sql"},
+		{"both", []string{"db/00007_a.sql", "db/20261130120000_a.sql"},
+			"db/20261130120001_outboxgen_outbox_1.sql"},
+		{"in Go", []string{"db/00001_a.sql", "db/00002_b.go", "db/00003_c_test.go"},
+			"db/00003_outboxgen_outbox_1.sql"},
 		{"directories", []string{"db/00005_dir.sql/x"}, "db/00001_outboxgen_outbox_1.sql"},
-		{"huge", []string{"db/99999999999999999999999_a.sql", "db/1_b.sql"}, "db/2_outboxgen_outbox_1.sql"},
+		{"huge", []string{"db/99999999999999999999999_a.sql", "db/1_b.sql"},
+			"db/2_outboxgen_outbox_1.sql"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -147,21 +154,25 @@ func TestGooseHoldsBothDirectionsAndMarksStatements(t *testing.T) {
 	w.catalogue.Database.Schema, w.catalogue.Database.Prefix = "messaging", "shop_"
 	w.generate()
 	_, text := w.first()
-	if !output.HasMarker([]byte(text), output.Marker) || strings.Contains(text, "\n\n\n") || !strings.HasSuffix(text, "\n") {
+	if !output.HasMarker([]byte(text), output.Marker) || strings.Contains(text, "\n\n\n") ||
+		!strings.HasSuffix(text, "\n") {
 		t.Errorf("no header, or white space to spare:\n%s", text)
 	}
 	up, down, found := strings.Cut(text, "\n-- +goose Down\n")
 	if !found || !strings.Contains(up, "\n-- +goose Up\nCREATE SCHEMA") {
 		t.Fatalf("no two directions:\n%s", text)
 	}
-	begins, ends := strings.Count(up, "\n-- +goose StatementBegin\n"), strings.Count(up, "\n-- +goose StatementEnd\n")
+	begins := strings.Count(up, "\n-- +goose StatementBegin\n")
+	ends := strings.Count(up, "\n-- +goose StatementEnd\n")
 	if bodies := strings.Count(up, "\nBEGIN\n"); begins != bodies || ends != bodies || bodies == 0 {
 		t.Errorf("got %d begins and %d ends for %d bodies", begins, ends, bodies)
 	}
 	for _, line := range strings.Split(up, "\n") {
 		words := strings.Fields(strings.ReplaceAll(line, "(", " "))
-		if len(words) > 2 && words[0] == "CREATE" && (words[1] == "TABLE" || words[1] == "VIEW" || words[1] == "FUNCTION") &&
-			!strings.Contains(line, "PARTITION OF") && !strings.Contains(down, "DROP "+words[1]+" "+words[2]) {
+		if len(words) > 2 && words[0] == "CREATE" &&
+			slices.Contains([]string{"TABLE", "VIEW", "FUNCTION"}, words[1]) &&
+			!strings.Contains(line, "PARTITION OF") &&
+			!strings.Contains(down, "DROP "+words[1]+" "+words[2]) {
 			t.Errorf("down does not drop what this makes: %s", line)
 		}
 	}
@@ -174,8 +185,8 @@ func TestPlainHoldsTheStatementsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "plain")
 	w.generate()
-	if _, text := w.first(); strings.Contains(text, "goose") || strings.Contains(text, "DROP FUNCTION") ||
-		!output.HasMarker([]byte(text), output.Marker) {
+	if _, text := w.first(); strings.Contains(text, "goose") ||
+		strings.Contains(text, "DROP FUNCTION") || !output.HasMarker([]byte(text), output.Marker) {
 		t.Errorf("got:\n%s", text)
 	}
 }
@@ -238,15 +249,18 @@ func TestAnEditedMigrationIsRefusedAtItsLine(t *testing.T) {
 	w := newWorld(t, "goose")
 	w.generate()
 	path, text := w.first()
-	w.disk[path] = &fstest.MapFile{Data: []byte(strings.Replace(text, "-- +goose Up\n", "-- +goose Up\nDROP TABLE x;\n", 1))}
-	if d := w.wantRule(diag.MigrationImmutable, "edited"); d.Pos != (diag.Pos{File: path, Line: 4}) {
+	edited := strings.Replace(text, "-- +goose Up\n", "-- +goose Up\nDROP TABLE x;\n", 1)
+	w.disk[path] = &fstest.MapFile{Data: []byte(edited)}
+	d := w.wantRule(diag.MigrationImmutable, "edited")
+	if d.Pos != (diag.Pos{File: path, Line: 4}) {
 		t.Errorf("got position %+v, want %s:4", d.Pos, path)
 	}
 }
 
 func TestRenamedTablesAreRefusedWhereTheyAreNamed(t *testing.T) {
 	t.Parallel()
-	schema, prefix := diag.Pos{File: "outbox.yaml", Line: 6, Column: 11}, diag.Pos{File: "outbox.yaml", Line: 7, Column: 11}
+	schema := diag.Pos{File: "outbox.yaml", Line: 6, Column: 11}
+	prefix := diag.Pos{File: "outbox.yaml", Line: 7, Column: 11}
 	for _, change := range []struct {
 		schema, prefix, would string
 		at                    diag.Pos

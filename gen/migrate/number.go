@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// suffix is what the name of a migration ends in, after the number. Nothing but the number depends
-// on the directory, so that messages can name a migration.
+// suffix returns the name of a migration without its number. Only the number depends on the other
+// files of the directory, so messages can name a migration that is not written yet.
 func suffix(id string) string { return "_outboxgen_" + id + ".sql" }
 
-// A migration's name: up to 18 digits (timestamps have 14), then anything. goose has migrations in Go, too.
+// numbered matches the name of a migration: up to 18 digits (timestamps have 14), then anything.
+// goose has migrations in Go, too.
 var numbered = regexp.MustCompile(`^([0-9]{1,18})[_.-].*\.(?:sql|go)$`)
 
 // isNameOf reports whether a file's name is one that outboxgen gives to a migration.
@@ -21,7 +22,8 @@ func isNameOf(name, id string) bool {
 	return numbered.MatchString(name) && strings.TrimLeft(name, "0123456789") == suffix(id)
 }
 
-// list returns the names of the files in a directory, sorted. There are none in one that does not exist.
+// list returns the names of the files in a directory, sorted. It returns none if the directory does
+// not exist.
 func list(dir fs.FS, name string) ([]string, error) {
 	entries, err := fs.ReadDir(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +41,7 @@ func list(dir fs.FS, name string) ([]string, error) {
 	return names, nil
 }
 
-// next is one more than the highest number of the migrations, as wide as it is.
+// next returns one more than the highest number of the migrations, padded to the same width.
 func next(names []string) string {
 	var highest, width = int64(0), 5
 	for _, name := range names {

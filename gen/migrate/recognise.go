@@ -28,7 +28,7 @@ func newFile(path string, data []byte) file {
 }
 
 // read returns the SQL files of the catalogue's directory of migrations, by name, and the
-// migrations of the last run that stand elsewhere.
+// migrations of the last run that are elsewhere.
 func (p *planner) read() ([]file, error) {
 	var paths []string
 	for _, name := range p.names {
@@ -62,7 +62,7 @@ func (p *planner) read() ([]file, error) {
 	return files, nil
 }
 
-// readFile reads what is a file: a named pipe would never end.
+// readFile reads a regular file only: reading a named pipe would never end.
 func (p *planner) readFile(at string) ([]byte, error) {
 	info, err := fs.Stat(p.Dir, at)
 	if err == nil && !info.Mode().IsRegular() {
@@ -146,9 +146,9 @@ func (s *step) isIn(f file) bool {
 		s.known != nil && slices.Contains(f.up, s.known.Statements)
 }
 
-// looksLike reports whether a file must have been the migration before somebody edited it: it
-// stands in the migration's place, or has its name and says that it is generated, or has most of its
-// lines.
+// looksLike reports whether a file must have been the migration before somebody edited it: it has
+// the name that the lock records; or the lock does not list the migration, and the file has a name
+// that outboxgen gives to it and the marker of generated files; or it has most of its lines.
 func (p *planner) looksLike(s *step, f file) bool {
 	name := path.Base(f.path)
 	if s.known != nil {
@@ -168,7 +168,7 @@ func (p *planner) madeBy(s *step, f file) bool {
 		line = bytes.TrimSpace(line)
 		if bytes.HasPrefix(line, []byte("--")) ||
 			!bytes.Contains(line, []byte(`"`+p.Catalogue.Database.Prefix)) {
-			continue // of the lines that name nothing, those of other tables are the same
+			continue // a line without a name of ours is the same for other tables
 		}
 		all++
 		if lines[string(line)] {
@@ -178,7 +178,8 @@ func (p *planner) madeBy(s *step, f file) bool {
 	return 2*shared > all
 }
 
-// format is the tool that a file is written for. A file that no lock knows shows it.
+// format returns the tool that a file is written for: the one in the lock or, if the lock does not
+// list the file as it is, the one that its content shows.
 func (p *planner) format(s *step, f file) string {
 	switch {
 	case s.known != nil && s.known.Hash == f.hash:
@@ -190,13 +191,13 @@ func (p *planner) format(s *step, f file) string {
 	}
 }
 
-// wayDown matches the line at which the tools' formats turn to the way down: goose, sql-migrate,
-// dbmate, tern.
+// wayDown matches the line after which the statements that undo a migration follow, in the formats
+// of goose, sql-migrate, dbmate and tern.
 var wayDown = regexp.MustCompile(
 	`(?mi)^[ \t]*--[ \t]*(\+goose[ \t]+down|\+migrate[ \t]+down|migrate:down|--[ \t]*create above / drop below).*$`)
 
-// directions returns the statements of a file that go up, and those that go down, without anything
-// else.
+// directions returns the statements of a file that apply the migration, and those that undo it,
+// without anything else.
 func directions(data []byte) (up, down []byte) {
 	at := wayDown.FindIndex(data)
 	if at == nil {

@@ -186,7 +186,8 @@ func TestCataloguesOfDifferentTablesShareADirectory(t *testing.T) {
 	w.catalogue.Database.Prefix = "shop_"
 	for range 2 {
 		w.generate()
-		if w.known[0].File != "db/00003_outboxgen_outbox_1.sql" || string(w.disk[path].Data) != text {
+		if w.known[0].File != "db/00003_outboxgen_outbox_1.sql" ||
+			string(w.disk[path].Data) != text {
 			t.Fatalf("got %+v and %d files", w.known, len(w.disk))
 		}
 	}

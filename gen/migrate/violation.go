@@ -19,8 +19,9 @@ type Violation struct {
 
 func (v *Violation) Error() string { return v.Diagnostic.Message }
 
-// checkForgotten refuses files that say they are generated if no lock says what was written: one
-// that is not what would be written may be another version of it, which a database has run.
+// checkForgotten returns an error if the lock lists no migration, and a file that has the marker of
+// generated files is none of outboxgen's migrations: it may be another version of one, which a
+// database has run.
 func (p *planner) checkForgotten() error {
 	if len(p.Known) > 0 {
 		return nil
@@ -33,7 +34,8 @@ func (p *planner) checkForgotten() error {
 	return nil
 }
 
-// check says what is wrong with a migration on disk that is not what would be written now.
+// check returns what is wrong, if anything, with a migration on disk that differs from what would
+// be written now.
 func (p *planner) check(s *step, f file) error {
 	switch {
 	case s.known == nil && !s.isIn(f):
@@ -51,7 +53,7 @@ func (p *planner) check(s *step, f file) error {
 	}
 }
 
-// twice points at the second of two files that make the same tables.
+// twice returns an error that points at the second of two files that make the same tables.
 func (p *planner) twice(s *step, first, second file) error {
 	pos := diag.Pos{File: p.Display(second.path)}
 	message := "this makes the tables that %s makes"
@@ -63,7 +65,8 @@ func (p *planner) twice(s *step, first, second file) error {
 	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: second.data}}
 }
 
-// shared points at the key that names a directory in which another catalogue has these very tables.
+// shared returns an error that points at the key naming the directory of migrations, in which
+// another catalogue makes tables of the same names.
 func (p *planner) shared(f file, owner string) error {
 	d := diag.New(diag.TableSameName, p.Catalogue.Migrations.Pos, "%s makes these tables for %s",
 		p.Display(f.path), owner).
@@ -75,23 +78,26 @@ func (p *planner) shared(f file, owner string) error {
 func (p *planner) unknown(at string) error {
 	d := diag.New(diag.MigrationImmutable, diag.Pos{File: p.Display(at)},
 		"this migration is not what would be written, and %s does not know it", lock.Name).
-		WithHelp("restore %s from version control; if no database has run the migration, delete it and generate again", lock.Name)
+		WithHelp("restore %s from version control; if no database has run the migration, "+
+			"delete it and generate again", lock.Name)
 	return &Violation{Diagnostic: d}
 }
 
-// edited points at the first line that was edited, if what was written can still be told.
+// edited returns an error that points at the first line that was edited, if what was written can
+// still be rendered.
 func (p *planner) edited(s *step, f file) error {
 	pos := diag.Pos{File: p.Display(f.path)}
 	if output.Hash(s.text) == s.known.Hash {
 		pos.Line = output.Write{Data: s.text, Old: f.data}.Line()
 	}
 	d := diag.New(diag.MigrationImmutable, pos, "this migration was edited after it was generated").
-		WithHelp("restore it from version control, and write what you want to change as a migration of its own")
+		WithHelp("restore it from version control, and write what you want to change as a " +
+			"migration of its own")
 	return &Violation{Diagnostic: d, Sources: map[string][]byte{pos.File: f.data}}
 }
 
-// renamed points at the key that names the tables otherwise, or at all of database if it was
-// taken away.
+// renamed returns an error that points at the key that changed the names of the tables, or at the
+// database section if the key was removed.
 func (p *planner) renamed(at string) error {
 	now := lock.Normalise(p.Catalogue).Database
 	pos := p.Catalogue.Database.Pos
@@ -108,16 +114,18 @@ func (p *planner) renamed(at string) error {
 		copied = fmt.Sprintf("write a migration that says %s; ",
 			sql.Copy("inbox", old, p.Catalogue.Database))
 	}
-	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s", tables(now), p.Display(at), tables(p.Database)).
+	d := diag.New(diag.TableSameName, pos, "the tables would be %s, but %s makes %s",
+		tables(now), p.Display(at), tables(p.Database)).
 		WithHelp("take back the change to database; if no database has run the migrations, delete "+
 			"them and generate again; otherwise have new tables beside the old ones: delete the "+
-			"comment on the first line of each migration, which makes it yours, and %s; generate; %s"+
-			"deploy, and keep a relay of the old release until the old outbox is empty",
+			"comment on the first line of each migration, which makes it yours, and %s; generate; "+
+			"%sdeploy, and keep a relay of the old release until the old outbox is empty",
 			lock.Name, copied)
 	return &Violation{Diagnostic: d}
 }
 
-// checkService refuses another service, unless a migration gives it the tables.
+// checkService returns an error if the catalogue names another service than before, and no
+// migration gives the tables to it.
 func (p *planner) checkService(at string) error {
 	if p.Service == "" || p.Service == p.Catalogue.Service {
 		return nil
@@ -141,11 +149,12 @@ func (p *planner) checkService(at string) error {
 func (p *planner) needed(at string) error {
 	d := diag.New(diag.MigrationNeeded, diag.Pos{File: p.Display(at)},
 		"this migration makes other tables than this outboxgen's of the same version").
-		WithHelp("use the version of outboxgen that wrote it; if no database has run the migration, delete it and generate again")
+		WithHelp("use the version of outboxgen that wrote it; if no database has run the " +
+			"migration, delete it and generate again")
 	return &Violation{Diagnostic: d}
 }
 
-// tables describes how a database's tables are called, by example.
+// tables describes the names of a database's tables by an example.
 func tables(db lock.Database) string {
 	name := db.Prefix + "outbox"
 	if db.Schema != "" {

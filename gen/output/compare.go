@@ -119,7 +119,8 @@ func compareFile(dir Dir, f File) (*Write, error) {
 	}
 	// An empty file may be overwritten: some file systems leave one after a power failure.
 	if f.Marker != "" && len(w.Old) > 0 && !HasMarker(w.Old, f.Marker) {
-		return nil, fmt.Errorf("%s: not overwritten, since it lacks the comment %q: move or rename it",
+		return nil, fmt.Errorf(
+			"%s: not overwritten, since it lacks the comment %q: move or rename it",
 			dir.Display(f.Path), f.Marker)
 	}
 	w.Data = f.Data

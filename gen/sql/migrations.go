@@ -12,16 +12,16 @@ import (
 	"github.com/outboxgen/outboxgen/templates"
 )
 
-// Migration is one step in the history of a feature's tables. Once released it never changes, and
-// what comes after it is a version of its own. It touches nothing but what its feature has made, so
-// that features can be added in any order.
+// Migration is one step in the history of a feature's tables. Once released it never changes; a
+// later change is another version. It changes only tables and functions of its own feature, so that
+// features can be added in any order.
 type Migration struct {
 	Feature catalogue.Feature
 	Version int    // counted from 1 in each feature
 	what    string // the rest of its template's name
 }
 
-// ID names a migration: outbox_2.
+// ID returns the name of a migration, such as outbox_2.
 func (m Migration) ID() string { return string(m.Feature) + "_" + strconv.Itoa(m.Version) }
 
 var migrationFile = regexp.MustCompile(`^([0-9]{4})_([a-z_]+)\.up\.sql\.tmpl$`)
@@ -31,7 +31,8 @@ var migrationFile = regexp.MustCompile(`^([0-9]{4})_([a-z_]+)\.up\.sql\.tmpl$`)
 func Migrations(db catalogue.Database) ([]Migration, error) {
 	var all []Migration
 	for _, feature := range db.Features {
-		entries, err := fs.ReadDir(templates.FS, path.Join(db.Engine, "migrations", string(feature)))
+		dir := path.Join(db.Engine, "migrations", string(feature))
+		entries, err := fs.ReadDir(templates.FS, dir)
 		if err != nil {
 			return nil, fmt.Errorf("sql: %w", err)
 		}
@@ -47,13 +48,14 @@ func Migrations(db catalogue.Database) ([]Migration, error) {
 	return all, nil
 }
 
-// Up returns the statements of a migration, those with semicolons inside wrapped in what s says.
+// Up returns the statements of a migration. Those that contain semicolons are wrapped in the lines
+// of s.
 func (m Migration) Up(db catalogue.Database, service string, s Statement) ([]byte, error) {
 	return render(db, m.template("up"), functions(db, service, s))
 }
 
-// Down returns the statements that undo a migration. The database's schema stays: others may use
-// it.
+// Down returns the statements that undo a migration. They keep the database's schema, which others
+// may use.
 func (m Migration) Down(db catalogue.Database, s Statement) ([]byte, error) {
 	return render(db, m.template("down"), functions(db, "", s))
 }
@@ -62,7 +64,7 @@ func (m Migration) template(direction string) string {
 	return fmt.Sprintf("migrations/%s/%04d_%s.%s.sql.tmpl", m.Feature, m.Version, m.what, direction)
 }
 
-// schema returns the tables as sqlc reads them: what all migrations make one after the other.
+// schema returns the tables for sqlc: the statements of all migrations in order.
 func schema(db catalogue.Database, service string) ([]byte, error) {
 	migrations, err := Migrations(db)
 	if err != nil {
@@ -79,7 +81,7 @@ func schema(db catalogue.Database, service string) ([]byte, error) {
 	return bytes.Join(all, []byte("\n")), nil
 }
 
-// Version is how far the migrations of a feature go.
+// Version is the newest version of a feature's tables.
 type Version struct {
 	Feature catalogue.Feature
 	Version int

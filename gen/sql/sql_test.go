@@ -130,7 +130,8 @@ func TestStatementsWithSemicolonsAreWrapped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begins, ends := strings.Count("\n"+string(text), "\n<<\n"), strings.Count(string(text), "\n>>\n")
+		begins := strings.Count("\n"+string(text), "\n<<\n")
+		ends := strings.Count(string(text), "\n>>\n")
 		bodies := strings.Count("\n"+string(text), "\nBEGIN\n")
 		if begins != bodies || ends != bodies {
 			t.Errorf("%s: got %d begins and %d ends for %d bodies", m.ID(), begins, ends, bodies)
@@ -143,7 +144,7 @@ func TestTablesOfAFeatureAreThereForThoseWhoUseIt(t *testing.T) {
 	db := database("", "")
 	for _, f := range []struct {
 		feature catalogue.Feature
-		made    string // by its migrations, and used by its queries
+		made    string // a table that its migrations make and its queries use
 		query   string
 	}{
 		{catalogue.FeatureInbox, `TABLE "inbox"`, "ClaimFresh"},
@@ -164,7 +165,8 @@ func TestTablesOfAFeatureAreThereForThoseWhoUseIt(t *testing.T) {
 			string(with.Schema) + string(with.Queries):       true,
 			string(without.Schema) + string(without.Queries): false,
 		} {
-			if strings.Contains(text, f.made) != wanted || strings.Contains(text, f.query) != wanted {
+			if strings.Contains(text, f.made) != wanted ||
+				strings.Contains(text, f.query) != wanted {
 				t.Errorf("%s: want it used: %t", f.feature, wanted)
 			}
 		}

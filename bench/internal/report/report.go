@@ -106,7 +106,9 @@ func (t Tally) String() string {
 // Table has a line for each claim, and one for each scenario that failed. It is Markdown that is
 // readable in a terminal.
 func (r *Report) Table() string {
-	t := table{{"what", "to reach", "median (min–max)", "rounds", "reached", "the figures behind"}}
+	t := table{{
+		"what", "to reach", "median (min–max)", "rounds", "reached", "the figures behind",
+	}}
 	for _, o := range r.Outcomes {
 		for _, c := range o.Claims {
 			t = append(t, []string{

@@ -46,7 +46,8 @@ func bulk(ctx context.Context, l *lab.Lab) (report.Result, error) {
 		What: fmt.Sprintf("enqueue %s events in one transaction, against a COPY of rows that "+
 			"are already encoded", report.Number(bulkEvents)),
 		Values: rates[0].Over(rates[1]), Unit: "×", Bound: report.AtLeast(0.6),
-		Detail: fmt.Sprintf("%s against %s; against a COPY that encodes its rows, too (%s): %.2f ×",
+		Detail: fmt.Sprintf(
+			"%s against %s; against a COPY that encodes its rows, too (%s): %.2f ×",
 			perSecond(rates[0]), perSecond(rates[1]), perSecond(rates[2]),
 			rates[0].Over(rates[2]).Median()),
 	}}}, nil

@@ -9,8 +9,8 @@ import (
 // Attempt is one call of the publisher: events of one topic and of different keys.
 type Attempt struct {
 	Events []*Event
-	// Charge says that the attempt has to be charged before it is made, since it may end the process.
-	// It has one event then.
+	// Charge says that the attempt has to be charged before it is made, since it may end the
+	// process. It has one event then.
 	Charge bool
 
 	topic *topic

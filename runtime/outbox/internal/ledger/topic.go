@@ -6,10 +6,10 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/backoff"
 )
 
-// topic is what a relay knows of one topic: what of it is ready, whether it answers, and so how much
-// of the relay it may use. The trouble of one topic is no other's: each has a circuit breaker of its
-// own, each attempt is judged by what the same topic answered meanwhile, and one that does not
-// answer is given a share of the workers, while those it keeps waiting are replaced.
+// topic is what a relay knows of one topic: what of it is ready, whether it answers, and so how
+// much of the relay it may use. The trouble of one topic is no other's: each has a circuit breaker
+// of its own, each attempt is judged by what the same topic answered meanwhile, and one that does
+// not answer is given a share of the workers, while those it keeps waiting are replaced.
 //
 // Its breaker opens after a few attempts in a row that could not reach it. From then on one event
 // at a time is tried, another one each time and ever more rarely, until there is an answer.
@@ -181,7 +181,8 @@ func (l *Ledger) nextTopic(now time.Time) (*topic, *lane) {
 		}
 		lane := l.popOf(t)
 		if t.waiting() > 0 {
-			if lane == nil { // what is left must be tried alone, and another such event is being tried
+			if lane == nil {
+				// What is left must be tried alone, and another such event is being tried.
 				l.stalled = append(l.stalled, t)
 				continue
 			}
@@ -271,7 +272,8 @@ func (l *Ledger) lookForProbes(now time.Time) {
 			}
 		case l.rewound.After(t.asked) && now.Sub(l.rewound) >= sweepPeriod/2 && !l.anyBusy():
 			delete(l.topics, name)
-			l.changes = append(l.changes, TopicChange{Topic: name, Gone: true, After: now.Sub(t.opened)})
+			l.changes = append(l.changes,
+				TopicChange{Topic: name, Gone: true, After: now.Sub(t.opened)})
 		}
 	}
 }
