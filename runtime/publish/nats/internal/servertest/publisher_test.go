@@ -21,7 +21,11 @@ import (
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
-func TestPublisher(t *testing.T) {
+func TestPublisher(t *testing.T) { conform(t, single) }
+
+func TestPublisherInBatches(t *testing.T) { conform(t, inBatches) }
+
+func conform(t *testing.T, by way) {
 	conformance.TestPublisher(t, func(t *testing.T) conformance.PublisherHarness {
 		w := newWorld(t, onTopic)
 		received := make(chan outbox.Message)
@@ -36,7 +40,7 @@ func TestPublisher(t *testing.T) {
 				}
 			})
 		return conformance.PublisherHarness{
-			Publisher: publisher(t, w.js),
+			Publisher: by(publisher(t, w.js)),
 			Receive: func(ctx context.Context, n int) (messages []outbox.Message, err error) {
 				for range n {
 					select {
@@ -92,7 +96,10 @@ func TestASecondPublishOfAnEventIsDropped(t *testing.T) {
 }
 
 func TestAPublishUnderWayEndsWhenTheBrokerGoes(t *testing.T) {
-	t.Parallel()
+	eachWay(t, testAPublishUnderWayEndsWhenTheBrokerGoes)
+}
+
+func testAPublishUnderWayEndsWhenTheBrokerGoes(t *testing.T, by way) {
 	w := newWorld(t)
 	// Nobody but this subscription listens, and it never answers.
 	asked := make(chan *nats.Msg, 1)
@@ -101,7 +108,7 @@ func TestAPublishUnderWayEndsWhenTheBrokerGoes(t *testing.T) {
 	m := event("k", `{}`)
 	m.Topic = "silent"
 	result := make(chan error, 1)
-	go func() { result <- publisher(t, w.js).Publish(context.Background(), m) }()
+	go func() { result <- by(publisher(t, w.js)).Publish(context.Background(), m) }()
 	receive(t, asked)
 	w.server.Stop()
 	if err := receive(t, result); !errors.Is(err, outbox.ErrUnreachable) {
@@ -109,11 +116,12 @@ func TestAPublishUnderWayEndsWhenTheBrokerGoes(t *testing.T) {
 	}
 }
 
-func TestAClosedConnectionIsUnreachable(t *testing.T) {
-	t.Parallel()
+func TestAClosedConnectionIsUnreachable(t *testing.T) { eachWay(t, testAClosedConnectionIsUnreachable) }
+
+func testAClosedConnectionIsUnreachable(t *testing.T, by way) {
 	w := newWorld(t)
 	w.nc.Close()
-	err := publisher(t, w.js).Publish(t.Context(), event("k", `{}`))
+	err := by(publisher(t, w.js)).Publish(t.Context(), event("k", `{}`))
 	if !errors.Is(err, outbox.ErrUnreachable) || !errors.Is(err, outbox.ErrPublisherClosed) {
 		t.Errorf("got %v, want ErrUnreachable and ErrPublisherClosed", err)
 	}
@@ -126,12 +134,15 @@ func TestAClosedConnectionIsUnreachable(t *testing.T) {
 // TestWhatTheUserMayNotPublishIsToldAtOnce is about something that the server says beside the
 // connection: the publish itself gets no answer.
 func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
-	t.Parallel()
+	eachWay(t, testWhatTheUserMayNotPublishIsToldAtOnce)
+}
+
+func testWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T, by way) {
 	own := make(chan error, 100)
 	js := connectAs(t,
 		&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"orders.secret.>"}}},
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { own <- err }))
-	p := publisher(t, js)
+	p := by(publisher(t, js))
 	var running sync.WaitGroup
 	for i := range 20 {
 		running.Go(func() {
@@ -159,13 +170,14 @@ func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
 
 // TestWhoMayNotHearAnswersIsToldWhy cannot know that each publish has failed: some stream may have
 // kept it.
-func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) {
-	t.Parallel()
+func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) { eachWay(t, testWhoMayNotHearAnswersIsToldWhy) }
+
+func testWhoMayNotHearAnswersIsToldWhy(t *testing.T, by way) {
 	js := connectAs(t,
 		&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	err := publisher(t, js).Publish(ctx, event("k", `{}`))
+	err := by(publisher(t, js)).Publish(ctx, event("k", `{}`))
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, outbox.ErrUnreachable) {
 		t.Errorf("got %v, want a time-out", err)
 	}
@@ -207,8 +219,9 @@ func connectAs(t *testing.T, may *server.Permissions, opts ...nats.Option) jetst
 	return as("relay", opts...)
 }
 
-func TestTheEndOfTheContextIsReported(t *testing.T) {
-	t.Parallel()
+func TestTheEndOfTheContextIsReported(t *testing.T) { eachWay(t, testTheEndOfTheContextIsReported) }
+
+func testTheEndOfTheContextIsReported(t *testing.T, by way) {
 	w := newWorld(t)
 	_, err := w.nc.SubscribeSync("silent")
 	check(t, err)
@@ -216,15 +229,16 @@ func TestTheEndOfTheContextIsReported(t *testing.T) {
 	m.Topic = "silent"
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	err = publisher(t, w.js).Publish(ctx, m)
+	err = by(publisher(t, w.js)).Publish(ctx, m)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, outbox.ErrUnreachable) ||
 		errors.Is(err, outbox.ErrPermanent) {
 		t.Errorf("got %v, want the context's error alone", err)
 	}
 }
 
-func TestWhatTheBrokerDoesNotTake(t *testing.T) {
-	t.Parallel()
+func TestWhatTheBrokerDoesNotTake(t *testing.T) { eachWay(t, testWhatTheBrokerDoesNotTake) }
+
+func testWhatTheBrokerDoesNotTake(t *testing.T, by way) {
 	w := newWorld(t, func(c *jetstream.StreamConfig) {
 		c.MaxMsgSize, c.MaxMsgs, c.Discard = 100_000, 1, jetstream.DiscardNew
 	})
@@ -262,7 +276,7 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 			t.Parallel()
 			m := event("secret-key", `{"secret":true}`)
 			c.change(m)
-			err := publisher(t, w.js).Publish(t.Context(), m)
+			err := by(publisher(t, w.js)).Publish(t.Context(), m)
 			if !errors.Is(err, c.kind) ||
 				errors.Is(err, outbox.ErrUnreachable) && errors.Is(err, outbox.ErrPermanent) {
 				t.Fatalf("got %v, want an error of this kind alone: %v", err, c.kind)
@@ -276,8 +290,9 @@ func TestWhatTheBrokerDoesNotTake(t *testing.T) {
 
 // TestASilentSubjectIsTriedAgain counts what the client sends: every attempt, and the question
 // whether there is a stream.
-func TestASilentSubjectIsTriedAgain(t *testing.T) {
-	t.Parallel()
+func TestASilentSubjectIsTriedAgain(t *testing.T) { eachWay(t, testASilentSubjectIsTriedAgain) }
+
+func testASilentSubjectIsTriedAgain(t *testing.T, by way) {
 	w := newWorld(t)
 	m := event("k", `{}`)
 	m.Topic = "returns.made"
@@ -288,7 +303,7 @@ func TestASilentSubjectIsTriedAgain(t *testing.T) {
 		})
 		check(t, err)
 		before := nc.Stats().OutMsgs
-		if err := p.Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
+		if err := by(p).Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
 			t.Errorf("got %v, want ErrUnreachable", err)
 		}
 		if got := nc.Stats().OutMsgs - before - 1; got != want {
@@ -311,7 +326,10 @@ func TestPublishersThatCannotBeAreRefused(t *testing.T) {
 }
 
 func TestAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T) {
-	t.Parallel()
+	eachWay(t, testAServerWithoutAnswersFromJetStreamIsUnreachable)
+}
+
+func testAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T, by way) {
 	w := newWorld(t)
 	// The API of a domain that does not exist has no responders, as that of a server which is
 	// starting.
@@ -319,15 +337,19 @@ func TestAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T) {
 	check(t, err)
 	m := event("k", `{}`)
 	m.Topic = "returns.made"
-	if err := publisher(t, js).Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
-		t.Errorf("got %v, want ErrUnreachable", err)
+	err = by(publisher(t, js)).Publish(t.Context(), m)
+	if !errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("got %v, want ErrUnreachable, and nothing said of the streams of another domain", err)
 	}
 }
 
 // TestAnAnswerThatIsNoStreamsIsNoAcknowledgement has somebody without a stream reply to what is
 // published.
 func TestAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T) {
-	t.Parallel()
+	eachWay(t, testAnAnswerThatIsNoStreamsIsNoAcknowledgement)
+}
+
+func testAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T, by way) {
 	w := newWorld(t)
 	_, err := w.nc.Subscribe("echo", func(msg *nats.Msg) { _ = msg.Respond(msg.Data) })
 	check(t, err)
@@ -336,7 +358,7 @@ func TestAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T) {
 	} {
 		m := event("k", body)
 		m.Topic = "echo"
-		err := publisher(t, w.js).Publish(t.Context(), m)
+		err := by(publisher(t, w.js)).Publish(t.Context(), m)
 		if err == nil || errors.Is(err, outbox.ErrUnreachable) ||
 			errors.Is(err, outbox.ErrPermanent) {
 			t.Errorf("%q: got %v, want a refusal", body, err)
