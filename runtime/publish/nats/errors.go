@@ -22,6 +22,7 @@ var unreachable = []error{
 	nats.ErrDisconnected,
 	nats.ErrPermissionViolation, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
 	nats.ErrNoServers, nats.ErrTimeout, nats.ErrInvalidConnection,
+	jetstream.ErrTooManyStalledMsgs, jetstream.ErrAsyncPublishTimeout,
 	jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
 	context.DeadlineExceeded, // of the client's own, if ctx has none
 }

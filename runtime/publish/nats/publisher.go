@@ -49,10 +49,11 @@ func (c PublisherConfig) validate() error {
 // window, and keeps every version of an event. Events are CloudEvents 1.0 in binary mode. A
 // Publisher is safe for concurrent use.
 type Publisher struct {
-	js    jetstream.JetStream
-	async jetstream.JetStream // for batches
-	retry []jetstream.PublishOpt
-	watch watch
+	js         jetstream.JetStream
+	async      jetstream.JetStream // for batches
+	attempts   int
+	retryDelay time.Duration
+	watch      watch
 }
 
 var _ outbox.Publisher = (*Publisher)(nil)
@@ -69,14 +70,13 @@ func NewPublisher(js jetstream.JetStream, config PublisherConfig) (*Publisher, e
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	async, err := asynchronous(js)
+	async, err := asynchronous(js.Conn())
 	if err != nil {
 		return nil, fmt.Errorf("outboxnats: new publisher: %w", err)
 	}
-	p := &Publisher{js: js, async: async, retry: []jetstream.PublishOpt{
-		jetstream.WithRetryAttempts(config.MaxAttempts - 1),
-		jetstream.WithRetryWait(config.RetryDelay),
-	}}
+	p := &Publisher{
+		js: js, async: async, attempts: config.MaxAttempts, retryDelay: config.RetryDelay,
+	}
 	nc := js.Conn()
 	own := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
@@ -112,7 +112,8 @@ func (p *Publisher) Publish(ctx context.Context, m *outbox.Message) error {
 	if err := p.ready(); err != nil {
 		return outbox.Unreachable(fmt.Errorf("outboxnats: publish: %w", err))
 	}
-	ack, err := p.js.PublishMsg(connected, msg, p.retry...)
+	ack, err := p.js.PublishMsg(connected, msg,
+		jetstream.WithRetryAttempts(p.attempts-1), jetstream.WithRetryWait(p.retryDelay))
 	return p.outcome(ctx, connected, m.Topic, ack, err)
 }
 

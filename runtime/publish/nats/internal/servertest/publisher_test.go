@@ -21,63 +21,41 @@ import (
 	outboxnats "github.com/outboxgen/outboxgen/runtime/publish/nats"
 )
 
-// newPublisher returns a publisher on a JetStream.
-type newPublisher func(testing.TB, jetstream.JetStream) outbox.Publisher
+func TestPublisher(t *testing.T) { conform(t, single) }
 
-// inBothWays runs a test with messages that are published singly, and with batches of one.
-func inBothWays(t *testing.T, test func(t *testing.T, publisher newPublisher)) {
-	t.Run("singly", func(t *testing.T) {
-		test(t, func(t testing.TB, js jetstream.JetStream) outbox.Publisher {
-			return publisher(t, js)
-		})
-	})
-	t.Run("in batches", func(t *testing.T) {
-		test(t, func(t testing.TB, js jetstream.JetStream) outbox.Publisher {
-			return inBatches{publisher(t, js)}
-		})
-	})
-}
+func TestPublisherInBatches(t *testing.T) { conform(t, inBatches) }
 
-// inBatches publishes each message as a batch.
-type inBatches struct{ *outboxnats.Publisher }
-
-func (p inBatches) Publish(ctx context.Context, m *outbox.Message) error {
-	return p.PublishBatch(ctx, []*outbox.Message{m})[0]
-}
-
-func TestPublisher(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		conformance.TestPublisher(t, func(t *testing.T) conformance.PublisherHarness {
-			w := newWorld(t, onTopic)
-			received := make(chan outbox.Message)
-			c := w.consumer(t, jetstream.ConsumerConfig{})
-			start(t, c, outboxnats.SubscriberConfig{DrainTimeout: 1},
-				func(ctx context.Context, m *outbox.Message) error {
+func conform(t *testing.T, by way) {
+	conformance.TestPublisher(t, func(t *testing.T) conformance.PublisherHarness {
+		w := newWorld(t, onTopic)
+		received := make(chan outbox.Message)
+		c := w.consumer(t, jetstream.ConsumerConfig{})
+		start(t, c, outboxnats.SubscriberConfig{DrainTimeout: 1},
+			func(ctx context.Context, m *outbox.Message) error {
+				select {
+				case received <- *m:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		return conformance.PublisherHarness{
+			Publisher: by(publisher(t, w.js)),
+			Receive: func(ctx context.Context, n int) (messages []outbox.Message, err error) {
+				for range n {
 					select {
-					case received <- *m:
-						return nil
+					case m := <-received:
+						messages = append(messages, m)
 					case <-ctx.Done():
-						return ctx.Err()
+						return messages, ctx.Err()
 					}
-				})
-			return conformance.PublisherHarness{
-				Publisher: publisher(t, w.js),
-				Receive: func(ctx context.Context, n int) (messages []outbox.Message, err error) {
-					for range n {
-						select {
-						case m := <-received:
-							messages = append(messages, m)
-						case <-ctx.Done():
-							return messages, ctx.Err()
-						}
-					}
-					return messages, nil
-				},
-				Stop:     w.server.Stop,
-				Restart:  func() { check(t, w.server.Restart()) },
-				MaxBytes: int(w.nc.MaxPayload()),
-			}
-		})
+				}
+				return messages, nil
+			},
+			Stop:     w.server.Stop,
+			Restart:  func() { check(t, w.server.Restart()) },
+			MaxBytes: int(w.nc.MaxPayload()),
+		}
 	})
 }
 
@@ -118,95 +96,95 @@ func TestASecondPublishOfAnEventIsDropped(t *testing.T) {
 }
 
 func TestAPublishUnderWayEndsWhenTheBrokerGoes(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		w := newWorld(t)
-		// Nobody but this subscription listens, and it never answers.
-		asked := make(chan *nats.Msg, 1)
-		_, err := w.nc.ChanSubscribe("silent", asked)
-		check(t, err)
-		m := event("k", `{}`)
-		m.Topic = "silent"
-		result := make(chan error, 1)
-		go func() { result <- publisher(t, w.js).Publish(context.Background(), m) }()
-		receive(t, asked)
-		w.server.Stop()
-		if err := receive(t, result); !errors.Is(err, outbox.ErrUnreachable) {
-			t.Errorf("got %v, want ErrUnreachable", err)
-		}
-	})
+	eachWay(t, testAPublishUnderWayEndsWhenTheBrokerGoes)
 }
 
-func TestAClosedConnectionIsUnreachable(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		w := newWorld(t)
-		w.nc.Close()
-		err := publisher(t, w.js).Publish(t.Context(), event("k", `{}`))
-		if !errors.Is(err, outbox.ErrUnreachable) || !errors.Is(err, outbox.ErrPublisherClosed) {
-			t.Errorf("got %v, want ErrUnreachable and ErrPublisherClosed", err)
-		}
-		if err == nil || !strings.Contains(err.Error(), "closed for good") ||
-			!strings.Contains(err.Error(), "MaxReconnects(-1)") {
-			t.Errorf("got %v, want how to mend it", err)
-		}
-	})
+func testAPublishUnderWayEndsWhenTheBrokerGoes(t *testing.T, by way) {
+	w := newWorld(t)
+	// Nobody but this subscription listens, and it never answers.
+	asked := make(chan *nats.Msg, 1)
+	_, err := w.nc.ChanSubscribe("silent", asked)
+	check(t, err)
+	m := event("k", `{}`)
+	m.Topic = "silent"
+	result := make(chan error, 1)
+	go func() { result <- by(publisher(t, w.js)).Publish(context.Background(), m) }()
+	receive(t, asked)
+	w.server.Stop()
+	if err := receive(t, result); !errors.Is(err, outbox.ErrUnreachable) {
+		t.Errorf("got %v, want ErrUnreachable", err)
+	}
+}
+
+func TestAClosedConnectionIsUnreachable(t *testing.T) { eachWay(t, testAClosedConnectionIsUnreachable) }
+
+func testAClosedConnectionIsUnreachable(t *testing.T, by way) {
+	w := newWorld(t)
+	w.nc.Close()
+	err := by(publisher(t, w.js)).Publish(t.Context(), event("k", `{}`))
+	if !errors.Is(err, outbox.ErrUnreachable) || !errors.Is(err, outbox.ErrPublisherClosed) {
+		t.Errorf("got %v, want ErrUnreachable and ErrPublisherClosed", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "closed for good") ||
+		!strings.Contains(err.Error(), "MaxReconnects(-1)") {
+		t.Errorf("got %v, want how to mend it", err)
+	}
 }
 
 // TestWhatTheUserMayNotPublishIsToldAtOnce is about something that the server says beside the
 // connection: the publish itself gets no answer.
 func TestWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		own := make(chan error, 100)
-		js := connectAs(t,
-			&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"orders.secret.>"}}},
-			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { own <- err }))
-		p := publisher(t, js)
-		var running sync.WaitGroup
-		for i := range 20 {
-			running.Go(func() {
-				m := event("secret-key", `{"secret":true}`)
-				m.Topic = fmt.Sprint("orders.secret.", i%3)
-				err := p.Publish(context.Background(), m) // which would never end by itself
-				want := fmt.Sprintf("not permitted to publish to subject %q", m.Topic)
-				if !errors.Is(err, outbox.ErrUnreachable) || !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want ErrUnreachable and: %s", err, want)
-				}
-				if strings.Contains(err.Error(), "secret-key") ||
-					strings.Contains(err.Error(), "true") {
-					t.Errorf("the error tells the key or the payload: %v", err)
-				}
-				if err := p.Publish(t.Context(), event("k", `{}`)); err != nil {
-					t.Errorf("what is permitted: %v", err)
-				}
-			})
-		}
-		running.Wait()
-		if err := receive(t, own); !errors.Is(err, nats.ErrPermissionViolation) {
-			t.Errorf("the connection's own handler got %v", err)
-		}
-	})
+	eachWay(t, testWhatTheUserMayNotPublishIsToldAtOnce)
+}
+
+func testWhatTheUserMayNotPublishIsToldAtOnce(t *testing.T, by way) {
+	own := make(chan error, 100)
+	js := connectAs(t,
+		&server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"orders.secret.>"}}},
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { own <- err }))
+	p := by(publisher(t, js))
+	var running sync.WaitGroup
+	for i := range 20 {
+		running.Go(func() {
+			m := event("secret-key", `{"secret":true}`)
+			m.Topic = fmt.Sprint("orders.secret.", i%3)
+			err := p.Publish(context.Background(), m) // which would never end by itself
+			want := fmt.Sprintf("not permitted to publish to subject %q", m.Topic)
+			if !errors.Is(err, outbox.ErrUnreachable) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want ErrUnreachable and: %s", err, want)
+			}
+			if strings.Contains(err.Error(), "secret-key") ||
+				strings.Contains(err.Error(), "true") {
+				t.Errorf("the error tells the key or the payload: %v", err)
+			}
+			if err := p.Publish(t.Context(), event("k", `{}`)); err != nil {
+				t.Errorf("what is permitted: %v", err)
+			}
+		})
+	}
+	running.Wait()
+	if err := receive(t, own); !errors.Is(err, nats.ErrPermissionViolation) {
+		t.Errorf("the connection's own handler got %v", err)
+	}
 }
 
 // TestWhoMayNotHearAnswersIsToldWhy cannot know that each publish has failed: some stream may have
 // kept it.
-func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		js := connectAs(t,
-			&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}})
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		err := publisher(t, js).Publish(ctx, event("k", `{}`))
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, outbox.ErrUnreachable) {
-			t.Errorf("got %v, want a time-out", err)
-		}
-		if err == nil ||
-			!strings.Contains(err.Error(), `Permissions Violation for Subscription to "_INBOX`) {
-			t.Errorf("got %v, want the reason", err)
-		}
-	})
+func TestWhoMayNotHearAnswersIsToldWhy(t *testing.T) { eachWay(t, testWhoMayNotHearAnswersIsToldWhy) }
+
+func testWhoMayNotHearAnswersIsToldWhy(t *testing.T, by way) {
+	js := connectAs(t,
+		&server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := by(publisher(t, js)).Publish(ctx, event("k", `{}`))
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, outbox.ErrUnreachable) {
+		t.Errorf("got %v, want a time-out", err)
+	}
+	if err == nil ||
+		!strings.Contains(err.Error(), `Permissions Violation for Subscription to "_INBOX`) {
+		t.Errorf("got %v, want the reason", err)
+	}
 }
 
 // connectAs returns a connection of a user with permissions, to a server with a stream on orders.>.
@@ -241,81 +219,80 @@ func connectAs(t *testing.T, may *server.Permissions, opts ...nats.Option) jetst
 	return as("relay", opts...)
 }
 
-func TestTheEndOfTheContextIsReported(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		w := newWorld(t)
-		_, err := w.nc.SubscribeSync("silent")
-		check(t, err)
-		m := event("k", `{}`)
-		m.Topic = "silent"
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		err = publisher(t, w.js).Publish(ctx, m)
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, outbox.ErrUnreachable) ||
-			errors.Is(err, outbox.ErrPermanent) {
-			t.Errorf("got %v, want the context's error alone", err)
-		}
-	})
+func TestTheEndOfTheContextIsReported(t *testing.T) { eachWay(t, testTheEndOfTheContextIsReported) }
+
+func testTheEndOfTheContextIsReported(t *testing.T, by way) {
+	w := newWorld(t)
+	_, err := w.nc.SubscribeSync("silent")
+	check(t, err)
+	m := event("k", `{}`)
+	m.Topic = "silent"
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = by(publisher(t, w.js)).Publish(ctx, m)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, outbox.ErrUnreachable) ||
+		errors.Is(err, outbox.ErrPermanent) {
+		t.Errorf("got %v, want the context's error alone", err)
+	}
 }
 
-func TestWhatTheBrokerDoesNotTake(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		w := newWorld(t, func(c *jetstream.StreamConfig) {
-			c.MaxMsgSize, c.MaxMsgs, c.Discard = 100_000, 1, jetstream.DiscardNew
-		})
-		w.publish(t, event("k", `{}`))
-		for name, c := range map[string]struct {
-			change func(*outbox.Message)
-			kind   error
-			want   string
-		}{
-			"larger than the stream allows": {
-				func(m *outbox.Message) { m.Payload = make([]byte, 200_000) },
-				outbox.ErrPermanent, "message size exceeds maximum allowed",
-			},
-			"no subject": {
-				func(m *outbox.Message) { m.Topic = "" },
-				outbox.ErrPermanent, "invalid subject",
-			},
-			"a subject with a space": {
-				func(m *outbox.Message) { m.Topic = "orders placed" },
-				outbox.ErrPermanent, "invalid subject",
-			},
-			"orders to the server": {
-				func(m *outbox.Message) { m.Headers = map[string]string{"nats-rollup": "all"} },
-				outbox.ErrPermanent, "a header may not be named",
-			},
-			"no stream": {
-				func(m *outbox.Message) { m.Topic = "returns.made" },
-				outbox.ErrUnreachable, "no stream listens to the subject",
-			},
-			"the stream is full": {
-				func(*outbox.Message) {}, outbox.ErrUnreachable, "maximum messages exceeded",
-			},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				m := event("secret-key", `{"secret":true}`)
-				c.change(m)
-				err := publisher(t, w.js).Publish(t.Context(), m)
-				if !errors.Is(err, c.kind) ||
-					errors.Is(err, outbox.ErrUnreachable) && errors.Is(err, outbox.ErrPermanent) {
-					t.Fatalf("got %v, want an error of this kind alone: %v", err, c.kind)
-				}
-				if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
-					t.Errorf("got %v, want %s", err, c.want)
-				}
-			})
-		}
+func TestWhatTheBrokerDoesNotTake(t *testing.T) { eachWay(t, testWhatTheBrokerDoesNotTake) }
+
+func testWhatTheBrokerDoesNotTake(t *testing.T, by way) {
+	w := newWorld(t, func(c *jetstream.StreamConfig) {
+		c.MaxMsgSize, c.MaxMsgs, c.Discard = 100_000, 1, jetstream.DiscardNew
 	})
+	w.publish(t, event("k", `{}`))
+	for name, c := range map[string]struct {
+		change func(*outbox.Message)
+		kind   error
+		want   string
+	}{
+		"larger than the stream allows": {
+			func(m *outbox.Message) { m.Payload = make([]byte, 200_000) },
+			outbox.ErrPermanent, "message size exceeds maximum allowed",
+		},
+		"no subject": {
+			func(m *outbox.Message) { m.Topic = "" },
+			outbox.ErrPermanent, "invalid subject",
+		},
+		"a subject with a space": {
+			func(m *outbox.Message) { m.Topic = "orders placed" },
+			outbox.ErrPermanent, "invalid subject",
+		},
+		"orders to the server": {
+			func(m *outbox.Message) { m.Headers = map[string]string{"nats-rollup": "all"} },
+			outbox.ErrPermanent, "a header may not be named",
+		},
+		"no stream": {
+			func(m *outbox.Message) { m.Topic = "returns.made" },
+			outbox.ErrUnreachable, "no stream listens to the subject",
+		},
+		"the stream is full": {
+			func(*outbox.Message) {}, outbox.ErrUnreachable, "maximum messages exceeded",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := event("secret-key", `{"secret":true}`)
+			c.change(m)
+			err := by(publisher(t, w.js)).Publish(t.Context(), m)
+			if !errors.Is(err, c.kind) ||
+				errors.Is(err, outbox.ErrUnreachable) && errors.Is(err, outbox.ErrPermanent) {
+				t.Fatalf("got %v, want an error of this kind alone: %v", err, c.kind)
+			}
+			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
 }
 
 // TestASilentSubjectIsTriedAgain counts what the client sends: every attempt, and the question
 // whether there is a stream.
-func TestASilentSubjectIsTriedAgain(t *testing.T) {
-	t.Parallel()
+func TestASilentSubjectIsTriedAgain(t *testing.T) { eachWay(t, testASilentSubjectIsTriedAgain) }
+
+func testASilentSubjectIsTriedAgain(t *testing.T, by way) {
 	w := newWorld(t)
 	m := event("k", `{}`)
 	m.Topic = "returns.made"
@@ -326,7 +303,7 @@ func TestASilentSubjectIsTriedAgain(t *testing.T) {
 		})
 		check(t, err)
 		before := nc.Stats().OutMsgs
-		if err := p.Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
+		if err := by(p).Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
 			t.Errorf("got %v, want ErrUnreachable", err)
 		}
 		if got := nc.Stats().OutMsgs - before - 1; got != want {
@@ -349,66 +326,67 @@ func TestPublishersThatCannotBeAreRefused(t *testing.T) {
 }
 
 func TestAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		w := newWorld(t)
-		// The API of a domain that does not exist has no responders, as that of a server which is
-		// starting.
-		js, err := jetstream.NewWithDomain(w.nc, "nowhere")
-		check(t, err)
-		m := event("k", `{}`)
-		m.Topic = "returns.made"
-		if err := publisher(t, js).Publish(t.Context(), m); !errors.Is(err, outbox.ErrUnreachable) {
-			t.Errorf("got %v, want ErrUnreachable", err)
-		}
-	})
+	eachWay(t, testAServerWithoutAnswersFromJetStreamIsUnreachable)
+}
+
+func testAServerWithoutAnswersFromJetStreamIsUnreachable(t *testing.T, by way) {
+	w := newWorld(t)
+	// The API of a domain that does not exist has no responders, as that of a server which is
+	// starting.
+	js, err := jetstream.NewWithDomain(w.nc, "nowhere")
+	check(t, err)
+	m := event("k", `{}`)
+	m.Topic = "returns.made"
+	err = by(publisher(t, js)).Publish(t.Context(), m)
+	if !errors.Is(err, outbox.ErrUnreachable) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("got %v, want ErrUnreachable, and nothing said of the streams of another domain", err)
+	}
 }
 
 // TestAnAnswerThatIsNoStreamsIsNoAcknowledgement has somebody without a stream reply to what is
 // published.
 func TestAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		w := newWorld(t)
-		_, err := w.nc.Subscribe("echo", func(msg *nats.Msg) { _ = msg.Respond(msg.Data) })
-		check(t, err)
-		for _, body := range []string{
-			`{}`, `null`, ``, `OK`, `{"stream":"news"}`, `{"stream":"news","seq":0}`,
-		} {
-			m := event("k", body)
-			m.Topic = "echo"
-			err := publisher(t, w.js).Publish(t.Context(), m)
-			if err == nil || errors.Is(err, outbox.ErrUnreachable) ||
-				errors.Is(err, outbox.ErrPermanent) {
-				t.Errorf("%q: got %v, want a refusal", body, err)
-			}
+	eachWay(t, testAnAnswerThatIsNoStreamsIsNoAcknowledgement)
+}
+
+func testAnAnswerThatIsNoStreamsIsNoAcknowledgement(t *testing.T, by way) {
+	w := newWorld(t)
+	_, err := w.nc.Subscribe("echo", func(msg *nats.Msg) { _ = msg.Respond(msg.Data) })
+	check(t, err)
+	for _, body := range []string{
+		`{}`, `null`, ``, `OK`, `{"stream":"news"}`, `{"stream":"news","seq":0}`,
+	} {
+		m := event("k", body)
+		m.Topic = "echo"
+		err := by(publisher(t, w.js)).Publish(t.Context(), m)
+		if err == nil || errors.Is(err, outbox.ErrUnreachable) ||
+			errors.Is(err, outbox.ErrPermanent) {
+			t.Errorf("%q: got %v, want a refusal", body, err)
 		}
-	})
+	}
 }
 
 func inMemory(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }
 
 func TestManyPublishesAtOnceAreAllAcknowledged(t *testing.T) {
-	inBothWays(t, func(t *testing.T, publisher newPublisher) {
-		t.Parallel()
-		w := newWorld(t, inMemory)
-		p := publisher(t, w.js)
-		const n = 4096
-		var running sync.WaitGroup
-		for range n {
-			running.Go(func() {
-				if err := p.Publish(t.Context(), event("k", `{}`)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		running.Wait()
-		info, err := w.stream.Info(t.Context())
-		check(t, err)
-		if info.State.Msgs != n {
-			t.Errorf("the stream has %d messages, want %d", info.State.Msgs, n)
-		}
-	})
+	t.Parallel()
+	w := newWorld(t, inMemory)
+	p := publisher(t, w.js)
+	const n = 4096
+	var running sync.WaitGroup
+	for range n {
+		running.Go(func() {
+			if err := p.Publish(t.Context(), event("k", `{}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	info, err := w.stream.Info(t.Context())
+	check(t, err)
+	if info.State.Msgs != n {
+		t.Errorf("the stream has %d messages, want %d", info.State.Msgs, n)
+	}
 }
 
 // BenchmarkPublish shows whether publishes that are under way make the others dearer.
