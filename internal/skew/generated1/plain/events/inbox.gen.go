@@ -16,7 +16,7 @@ import (
 
 var _ inbox.Store[pgx.Tx] = (*Store)(nil)
 
-// consuming is what a Store has for consumers alone.
+// consuming is the part of a Store that only consumers need.
 type consuming struct {
 	inbox.BaseStore[pgx.Tx]
 	handlers chan struct{} // one element for each handler's transaction
@@ -26,17 +26,16 @@ func newConsuming(pool *pgxpool.Pool) consuming {
 	return consuming{handlers: make(chan struct{}, max(1, pool.Config().MaxConns-1))}
 }
 
-// handlerTx are the options of a handler's transaction. A handler that ends it and begins another one loses
-// the savepoint, and cannot commit what it did without the record of the event.
+// handlerTx are the options of a handler's transaction. If a handler ends it and begins another
+// one, the savepoint is gone and the commit fails: its work is never committed without the record
+// that the event was handled.
 var handlerTx = pgx.TxOptions{
 	BeginQuery:  "BEGIN ISOLATION LEVEL READ COMMITTED; SAVEPOINT outboxgen_handler",
 	CommitQuery: "RELEASE SAVEPOINT outboxgen_handler; COMMIT",
 }
 
-const noSuchSavepoint = "3B001"
-
-// InTx implements inbox.Store. It leaves one connection of the pool to others, so that handlers that use the
-// pool beside their transaction do not wait for each other.
+// InTx implements inbox.Store. It keeps one connection of the pool free, so that handlers which
+// use the pool in addition to their transaction do not wait for each other.
 func (s *Store) InTx(ctx context.Context, p inbox.InTxParams[pgx.Tx]) (inbox.InTxResult, error) {
 	select {
 	case s.handlers <- struct{}{}:
@@ -58,16 +57,25 @@ func (s *Store) InTx(ctx context.Context, p inbox.InTxParams[pgx.Tx]) (inbox.InT
 		handled = true
 		return nil
 	})
-	var refused *pgconn.PgError
-	if handled && (errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &refused) && refused.Code == noSuchSavepoint) {
+	if handled && endedByHandler(err) {
 		return inbox.InTxResult{}, inbox.ErrTxEnded
 	}
 	return inbox.InTxResult{}, err
 }
 
+// endedByHandler reports whether a commit failed because the handler had ended the transaction.
+func endedByHandler(err error) bool {
+	const noSuchSavepoint = "3B001"
+	var refused *pgconn.PgError
+	return errors.Is(err, pgx.ErrTxClosed) ||
+		errors.As(err, &refused) && refused.Code == noSuchSavepoint
+}
+
 // Handled implements inbox.Store.
 func (s *Store) Handled(ctx context.Context, p inbox.HandledParams) (inbox.HandledResult, error) {
-	handled, err := s.db.IsHandled(ctx, outboxdb.IsHandledParams{Consumer: p.Consumer, EventID: pgUUID(p.Event)})
+	handled, err := s.db.IsHandled(ctx, outboxdb.IsHandledParams{
+		Consumer: p.Consumer, EventID: pgUUID(p.Event),
+	})
 	if err != nil {
 		return inbox.HandledResult{}, fmt.Errorf("inbox: look for an earlier delivery: %w", err)
 	}
@@ -75,7 +83,9 @@ func (s *Store) Handled(ctx context.Context, p inbox.HandledParams) (inbox.Handl
 }
 
 // Claim implements inbox.Store.
-func (s *Store) Claim(ctx context.Context, tx pgx.Tx, p inbox.ClaimParams) (inbox.ClaimResult, error) {
+func (s *Store) Claim(
+	ctx context.Context, tx pgx.Tx, p inbox.ClaimParams,
+) (inbox.ClaimResult, error) {
 	claim, err := claimEvent(ctx, s.db.WithTx(tx), p)
 	if err != nil {
 		return inbox.ClaimResult{}, fmt.Errorf("inbox: claim: %w", err)
@@ -83,16 +93,22 @@ func (s *Store) Claim(ctx context.Context, tx pgx.Tx, p inbox.ClaimParams) (inbo
 	return inbox.ClaimResult{Claim: claim}, nil
 }
 
-// claimEvent takes the common case first: an event that nobody has handled.
-func claimEvent(ctx context.Context, db *outboxdb.Queries, p inbox.ClaimParams) (inbox.Claim, error) {
-	n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{Consumer: p.Consumer, EventID: pgUUID(p.Event), Service: Service})
+// claimEvent tries the common case first: an event that the consumer has not handled yet.
+func claimEvent(
+	ctx context.Context, db *outboxdb.Queries, p inbox.ClaimParams,
+) (inbox.Claim, error) {
+	n, err := db.ClaimFresh(ctx, outboxdb.ClaimFreshParams{
+		Consumer: p.Consumer, EventID: pgUUID(p.Event), Service: Service,
+	})
 	if err != nil {
 		return 0, unmigrated(err)
 	}
 	if n == 1 {
 		return inbox.ClaimFresh, nil
 	}
-	c, err := db.ClaimEvent(ctx, outboxdb.ClaimEventParams{Consumer: p.Consumer, EventID: pgUUID(p.Event), Service: Service})
+	c, err := db.ClaimEvent(ctx, outboxdb.ClaimEventParams{
+		Consumer: p.Consumer, EventID: pgUUID(p.Event), Service: Service,
+	})
 	switch {
 	case err != nil:
 		return 0, err
@@ -111,7 +127,9 @@ func claimEvent(ctx context.Context, db *outboxdb.Queries, p inbox.ClaimParams) 
 }
 
 // Redispatch implements inbox.Store.
-func (s *Store) Redispatch(ctx context.Context, tx pgx.Tx, p inbox.RedispatchParams) (inbox.RedispatchResult, error) {
+func (s *Store) Redispatch(
+	ctx context.Context, tx pgx.Tx, p inbox.RedispatchParams,
+) (inbox.RedispatchResult, error) {
 	n, err := s.db.WithTx(tx).RedispatchCaused(ctx, pgUUID(p.Causation))
 	if err != nil {
 		return inbox.RedispatchResult{}, fmt.Errorf("inbox: redispatch: %w", err)

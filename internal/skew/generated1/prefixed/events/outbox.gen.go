@@ -2,8 +2,8 @@
 
 // Package events holds the events of outboxgen/conformance.
 //
-// Its Store makes an event part of a transaction. It serves the relay, which publishes what was committed,
-// and the consumers, which apply what a broker delivers.
+// Its Store makes an event part of a transaction. It serves the relay, which publishes
+// committed events, and the consumers, which apply the events that a broker delivers.
 package events
 
 import (
@@ -17,14 +17,15 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage"
 )
 
-// If this line does not compile, the module github.com/outboxgen/outboxgen is older than the outboxgen that
-// generated this code: go get github.com/outboxgen/outboxgen in the version of the generator, or a newer one.
+// If this line does not compile, the module github.com/outboxgen/outboxgen is older than the
+// outboxgen that generated this code: run go get github.com/outboxgen/outboxgen with the
+// generator's version or a newer one.
 const _ = outbox.SupportsGenerated1
 
 const (
 	// Service is the CloudEvents source of every event.
 	Service = "outboxgen/conformance"
-	// Shards is the number of parts that relays share out among themselves.
+	// Shards is the number of partitions of the outbox, which the running relays share.
 	Shards = 16
 	// Retention is how long published events stay readable.
 	Retention = 24 * time.Hour
@@ -32,7 +33,7 @@ const (
 	channel = "messaging.app_outbox" // of NOTIFY
 )
 
-// schema is what this code needs of the tables.
+// schema has the versions of the tables that this code was generated for.
 var schema = storage.Schema{
 	Migrations: "migrations",
 	Features: []storage.FeatureVersion{
@@ -42,16 +43,16 @@ var schema = storage.Schema{
 	},
 }
 
-// Event is an event of this catalogue. The payloads in this package implement it, and those of another
-// catalogue do not.
+// Event is an event of this catalogue. Only the payload types of this package implement it.
 type Event interface {
 	outbox.Event
 	event()
 }
 
-// Enqueue records events in the outbox as part of tx, in their order: they are published if and only if tx
-// commits. An *outbox.EventError says that an event is invalid: nothing was sent to the database, and tx
-// remains usable. After any other error tx must be rolled back.
+// Enqueue records events in the outbox as part of tx, in the given order. They are published if and
+// only if tx commits. It returns their ids, in the same order. An *outbox.EventError says that an
+// event is invalid: nothing was sent to the database, and tx remains usable. After any other error
+// tx must be rolled back.
 func (s *Store) Enqueue(ctx context.Context, tx pgx.Tx, events ...Event) ([]outbox.ID, error) {
 	rows, err := outbox.Encode(ctx, Shards, events)
 	if err != nil {
@@ -64,9 +65,9 @@ func (s *Store) Enqueue(ctx context.Context, tx pgx.Tx, events ...Event) ([]outb
 	return outbox.IDs(rows), nil
 }
 
-// EnqueueVersions records versions of one fact in the outbox as part of tx: events of one name and key, each in
-// another version. They share an id, so that a consumer that handles several of them applies one, the first that
-// comes. Errors are those of Enqueue.
+// EnqueueVersions records versions of one fact in the outbox as part of tx: events of one name and
+// key, each in a different version. They share the returned id, so that a consumer that can handle
+// several of them applies only the first one that it receives. Errors are those of Enqueue.
 func (s *Store) EnqueueVersions(
 	ctx context.Context, tx pgx.Tx, versions []Event, opts ...outbox.EnqueueOption,
 ) (outbox.ID, error) {
@@ -77,8 +78,10 @@ func (s *Store) EnqueueVersions(
 	return id, err
 }
 
-// enqueueVersions is EnqueueVersions, and rings no doorbell.
-func enqueueVersions(ctx context.Context, tx pgx.Tx, versions []Event, opts []outbox.EnqueueOption) (outbox.ID, error) {
+// enqueueVersions does what EnqueueVersions does, but does not wake the relay.
+func enqueueVersions(
+	ctx context.Context, tx pgx.Tx, versions []Event, opts []outbox.EnqueueOption,
+) (outbox.ID, error) {
 	rows, err := outbox.EncodeVersions(ctx, Shards, versions, opts...)
 	if err != nil {
 		return outbox.ID{}, err
@@ -89,9 +92,10 @@ func enqueueVersions(ctx context.Context, tx pgx.Tx, versions []Event, opts []ou
 	return rows[0].ID, nil
 }
 
-// QueueVersions adds to batch what EnqueueVersions does. A batch is no transaction: send it by tx.SendBatch. If
-// a pool or a connection sends it, the batch is a transaction of its own, and the events commit with the
-// batch's other statements alone. Every error is an *outbox.EventError, and leaves batch as it was.
+// QueueVersions adds the statements of EnqueueVersions to batch. Send it with tx.SendBatch, so that
+// the events are part of tx. If a pool or a connection sends the batch, it is a transaction of its
+// own, and the events commit together with only the batch's other statements. Every error is an
+// *outbox.EventError, and leaves batch unchanged.
 func (s *Store) QueueVersions(
 	ctx context.Context, batch *pgx.Batch, versions []Event, opts ...outbox.EnqueueOption,
 ) (outbox.ID, error) {
@@ -138,7 +142,8 @@ func queue(batch *pgx.Batch, r outbox.Row) {
 
 func copyParams(r outbox.Row) outboxdb.CopyEventsParams {
 	return outboxdb.CopyEventsParams{
-		Shard: r.Shard, ID: pgUUID(r.ID), Type: r.Type, Version: r.Version, Topic: r.Topic, Key: r.Key,
-		Payload: r.Payload, ContentType: r.ContentType, Headers: r.Headers, CausationID: pgUUID(r.CausationID),
+		Shard: r.Shard, ID: pgUUID(r.ID), Type: r.Type, Version: r.Version,
+		Topic: r.Topic, Key: r.Key, Payload: r.Payload, ContentType: r.ContentType,
+		Headers: r.Headers, CausationID: pgUUID(r.CausationID),
 	}
 }

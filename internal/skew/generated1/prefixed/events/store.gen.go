@@ -23,15 +23,16 @@ import (
 	"github.com/outboxgen/outboxgen/runtime/outbox/storage/xid"
 )
 
-// Store is the outbox in PostgreSQL, for services that enqueue and for the relay, and the inbox of the consumers.
-// It is safe for concurrent use. Make one for each database: an enqueue wakes the relay that has the same Store
-// at once, and other relays only as outbox.ForwardWakeups does.
+// Store is the outbox in PostgreSQL, for services that enqueue and for the relay. It is also the
+// inbox of the consumers.
+// It is safe for concurrent use. Make one for each database: an enqueue wakes the relay that has
+// the same Store at once, and other relays through outbox.ForwardWakeups.
 type Store struct {
 	storage.BaseStore
 	consuming
 	pool     *pgxpool.Pool
 	db       *outboxdb.Queries
-	doorbell storage.Doorbell // rung by every enqueue
+	doorbell storage.Doorbell // every enqueue rings it
 }
 
 var (
@@ -39,8 +40,10 @@ var (
 	_ storage.Operator = (*Store)(nil)
 )
 
-// NewStore returns a store on pool, which remains the caller's to close. Consumers' handlers use at most all
-// connections but one, or the only one: use one store for all consumers of a pool.
+// NewStore returns a store that uses pool. The caller closes pool.
+//
+// Consumers' handlers use at most all of its connections but one (or its only one), so use one
+// store for all consumers of a pool.
 func NewStore(pool *pgxpool.Pool) *Store {
 	return &Store{
 		consuming: newConsuming(pool),
@@ -70,7 +73,7 @@ func (s *Store) CountBacklog(
 	return b, nil
 }
 
-// limit makes a LIMIT of a number.
+// limit converts n to the type of a LIMIT.
 func limit(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 // Join implements storage.Store.
@@ -90,7 +93,7 @@ func (s *Store) Join(ctx context.Context, p storage.JoinParams) (storage.JoinRes
 	return storage.JoinResult{}, nil
 }
 
-// inspect says why a relay cannot work on the database, or nil.
+// inspect returns an error that says why a relay cannot work on the database, or nil.
 func (s *Store) inspect(ctx context.Context) error {
 	if err := checkSchema(ctx, s.db); err != nil {
 		return err
@@ -102,7 +105,7 @@ func (s *Store) inspect(ctx context.Context) error {
 	return refusal(d)
 }
 
-// checkSchema compares how far the migrations have come with what this code needs.
+// checkSchema compares the database's schema versions with those that this code needs.
 func checkSchema(ctx context.Context, db *outboxdb.Queries) error {
 	rows, err := db.SchemaVersions(ctx)
 	if err != nil {
@@ -119,7 +122,7 @@ func checkSchema(ctx context.Context, db *outboxdb.Queries) error {
 
 const undefinedTable = "42P01"
 
-// unmigrated says which migrations to apply if err is that a table does not exist.
+// unmigrated returns err. If a table does not exist, it adds which migrations to apply.
 func unmigrated(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == undefinedTable {
@@ -128,34 +131,42 @@ func unmigrated(err error) error {
 	return err
 }
 
-// refusal says why a relay cannot work on a database, or nil. What no retry mends wraps outbox.ErrUnusable.
+// refusal returns an error that says why a relay cannot work on the database, or nil. It wraps
+// outbox.ErrUnusable if retrying cannot help.
 func refusal(d *outboxdb.InspectDatabaseRow) error {
 	const oldest = 140000
 	switch {
 	case d.Service == "":
 		return fmt.Errorf("the row of outbox_meta is missing, or hidden from the role %q: "+
-			"insert it again as the migration does, with the service %q, or grant SELECT", d.Role, Service)
+			"insert it again as the migration does, with the service %q, or grant SELECT",
+			d.Role, Service)
 	case d.Service != Service:
 		return otherService(d.Service)
 	case d.Version < oldest:
-		return fmt.Errorf("%w: the server's version is %d, and %d (PostgreSQL 14) is the oldest that will do: upgrade it",
+		return fmt.Errorf("%w: the server's version is %d, and at least %d (PostgreSQL 14) "+
+			"is needed: upgrade it",
 			outbox.ErrUnusable, d.Version, oldest)
 	case d.ServerEncoding != "UTF8":
-		return fmt.Errorf("%w: its encoding is %s, which cannot hold every key and header: create it with ENCODING 'UTF8'",
+		return fmt.Errorf("%w: its encoding is %s, which cannot hold every key and header: "+
+			"create it with ENCODING 'UTF8'",
 			outbox.ErrUnusable, d.ServerEncoding)
 	case d.ClientEncoding != "UTF8":
 		return fmt.Errorf("client_encoding is %s, and pgx reads UTF8: "+
-			"take the setting back from the role %q, the database or the connection string", d.ClientEncoding, d.Role)
+			"take the setting back from the role %q, the database or the connection string",
+			d.ClientEncoding, d.Role)
 	case d.Standby:
-		return fmt.Errorf("the server is a standby, and a relay writes: connect to the primary, such as with target_session_attrs=read-write")
+		return errors.New("the server is a standby, and a relay writes: connect to the primary, " +
+			"such as with target_session_attrs=read-write")
 	case d.ReadOnly:
-		return fmt.Errorf("transactions are read-only, and a relay writes: set default_transaction_read_only to off for the role %q", d.Role)
+		return fmt.Errorf("transactions are read-only, and a relay writes: "+
+			"set default_transaction_read_only to off for the role %q", d.Role)
 	case !d.InOrder:
-		return fmt.Errorf("the sequence outbox_seq would hand out numbers that are not in order, and events would be lost: " +
-			"ALTER SEQUENCE … CACHE 1 INCREMENT BY 1 NO CYCLE, then restart the applications that enqueue")
+		return errors.New("the sequence outbox_seq would hand out numbers that are not in order, " +
+			"and events would be lost: ALTER SEQUENCE … CACHE 1 INCREMENT BY 1 NO CYCLE, " +
+			"then restart the applications that enqueue")
 	case !d.Forgets:
-		return errors.New("outbox_relay is not an unlogged table, and a crash of the database would go unnoticed: " +
-			"ALTER TABLE outbox_relay SET UNLOGGED")
+		return errors.New("outbox_relay is not an unlogged table, and a crash of the database " +
+			"would go unnoticed: ALTER TABLE outbox_relay SET UNLOGGED")
 	case d.Hidden != "":
 		return fmt.Errorf("row-level security hides every row of %s from the role %q: "+
 			"create a policy for the role that allows SELECT, UPDATE and DELETE", d.Hidden, d.Role)
@@ -163,10 +174,11 @@ func refusal(d *outboxdb.InspectDatabaseRow) error {
 	return nil
 }
 
-// otherService says that the tables belong to another service.
+// otherService returns the error for tables that belong to another service.
 func otherService(owner string) error {
-	return fmt.Errorf("%w: the tables belong to the service %q, and this is %q: give each service tables of its own, "+
-		"by database.schema or database.prefix in its catalogue and a migration; if the service was renamed, "+
+	return fmt.Errorf("%w: the tables belong to the service %q, and this is %q: "+
+		"give each service tables of its own, by database.schema or database.prefix "+
+		"in its catalogue and a migration; if the service was renamed, "+
 		"UPDATE outbox_meta SET service", outbox.ErrUnusable, owner, Service)
 }
 
@@ -307,10 +319,10 @@ func (s *Store) Watermark(
 	return xid.Watermark(ctx, transactions{s.db}, p)
 }
 
-// transactions are those of the database.
+// transactions implements xid.Source.
 type transactions struct{ db *outboxdb.Queries }
 
-// Mark implements xid.Source.
+// Mark returns the last seq that was assigned, and then a new transaction id.
 func (t transactions) Mark(ctx context.Context) (xid.Mark, error) {
 	m, err := t.db.MarkSequence(ctx)
 	if err != nil {
@@ -319,7 +331,7 @@ func (t transactions) Mark(ctx context.Context) (xid.Mark, error) {
 	return xid.Mark{Seq: m.Seq, Xid: uint64(m.Xid)}, nil
 }
 
-// Snapshot implements xid.Source.
+// Snapshot returns which transactions have not ended.
 func (t transactions) Snapshot(ctx context.Context) (xid.Snapshot, error) {
 	r, err := t.db.TakeSnapshot(ctx)
 	if err != nil {
@@ -333,7 +345,8 @@ func (t transactions) Snapshot(ctx context.Context) (xid.Snapshot, error) {
 }
 
 // Settle implements storage.Store, in one transaction and one round trip. Unless there are dead
-// letters, it does not wait for the disk: what a crash undoes is published again.
+// letters, the commit does not wait for the disk: events whose settling a crash undoes are
+// published again.
 func (s *Store) Settle(ctx context.Context, p storage.SettleParams) (storage.SettleResult, error) {
 	var result storage.SettleResult
 	batch := &pgx.Batch{}
@@ -395,10 +408,10 @@ func deadLetterColumns(p storage.SettleParams) outboxdb.MoveEventsToDeadParams {
 	return q
 }
 
-// queued is a database that sends nothing: statements wait in a batch, and say how many rows they
-// have changed once that was sent.
+// queued adds statements to a batch instead of sending them. Once the batch is sent, changed has
+// the number of rows that the statement has changed.
 type queued struct {
-	outboxdb.DBTX // nil: only Exec is called
+	outboxdb.DBTX // nil, since only Exec is called
 	*pgx.Batch
 	changed *int
 }
@@ -435,14 +448,16 @@ func (s *Store) ListDeadLetters(
 	return storage.ListDeadLettersResult{DeadLetters: letters}, nil
 }
 
-// listDead asks by type only if it has to: no one plan suits both.
+// listDead has a query with a type and one without, since no plan is fast for both.
 func (s *Store) listDead(
 	ctx context.Context, p storage.ListDeadLettersParams,
 ) ([]*outboxdb.ListDeadRow, error) {
 	if p.Type == "" {
 		return s.db.ListDead(ctx, limit(p.Limit))
 	}
-	found, err := s.db.ListDeadOfType(ctx, outboxdb.ListDeadOfTypeParams{Type: p.Type, Count: limit(p.Limit)})
+	found, err := s.db.ListDeadOfType(ctx, outboxdb.ListDeadOfTypeParams{
+		Type: p.Type, Count: limit(p.Limit),
+	})
 	rows := make([]*outboxdb.ListDeadRow, len(found))
 	for i, r := range found {
 		rows[i] = (*outboxdb.ListDeadRow)(r)
@@ -474,15 +489,15 @@ func (s *Store) DiscardDeadLetters(
 	return storage.DiscardDeadLettersResult{Discarded: len(found)}, nil
 }
 
-// A listener proves every listenInterval that it hears, and has listenTimeout for it.
+// A listener checks every listenInterval that notifications arrive, which may take listenTimeout.
 const (
 	listenInterval = 10 * time.Second
 	listenTimeout  = 5 * time.Second
 )
 
-// Listen implements storage.Store, on a connection that leaves the pool. From time to time it sends
-// itself a notification through the pool: if that does not arrive, the connection is dead, or a
-// pooler stands in between.
+// Listen implements storage.Store, on a connection that it takes out of the pool. Regularly it
+// sends itself a notification through the pool. If that does not arrive, the connection is broken,
+// or there is a connection pooler between this process and the database.
 func (s *Store) Listen(ctx context.Context, p storage.ListenParams) (storage.ListenResult, error) {
 	return storage.ListenResult{}, s.listen(ctx, p.Ready, p.Ring)
 }
@@ -503,18 +518,19 @@ func (s *Store) listen(ctx context.Context, ready, ring func()) error {
 	for {
 		ready()
 		interval, cancel := context.WithTimeout(ctx, listenInterval)
-		err := hear(interval, conn, "", ring)
+		err := receive(interval, conn, "", ring)
 		cancel()
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("outbox: listen: %w", err)
 		}
-		if err := s.hearProbe(ctx, conn, ring); err != nil {
+		if err := s.awaitProbe(ctx, conn, ring); err != nil {
 			return err
 		}
 	}
 }
 
-// listener takes a connection out of the pool, which may be busy, or hold connections that have died silently.
+// listener takes a connection out of the pool. It gives up after listenTimeout, since the pool may
+// be exhausted, or its connections broken.
 func (s *Store) listener(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
@@ -525,31 +541,46 @@ func (s *Store) listener(ctx context.Context) (*pgx.Conn, error) {
 	return conn.Hijack(), nil
 }
 
+// errPooler is returned for connections through a pooler. A LISTEN would stay in effect on a server
+// connection that the pooler then gives to others, and some versions of PgBouncer crash when a
+// notification arrives on it.
+var errPooler = errors.New("outbox: listen: the connection goes through a pooler, which would " +
+	"pass notifications to others: events of other processes are found by polling")
+
+// startListening subscribes conn to notifications, unless it goes through a pooler.
 func (s *Store) startListening(ctx context.Context, conn *pgx.Conn, ring func()) error {
 	bounded, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
+	pid, err := outboxdb.New(conn).BackendPID(bounded)
+	if err != nil {
+		return fmt.Errorf("outbox: listen: %w", err)
+	}
+	if uint32(pid) != conn.PgConn().PID() {
+		return errPooler
+	}
 	if _, err := conn.Exec(bounded, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
 	}
-	return s.hearProbe(ctx, conn, ring)
+	return s.awaitProbe(ctx, conn, ring)
 }
 
-// hearProbe sends a notification through the pool and waits until conn has received it.
-func (s *Store) hearProbe(ctx context.Context, conn *pgx.Conn, ring func()) error {
+// awaitProbe sends a notification through the pool and waits until conn has received it.
+func (s *Store) awaitProbe(ctx context.Context, conn *pgx.Conn, ring func()) error {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	probe := rand.Text()
-	if err := s.db.RingDoorbell(ctx, outboxdb.RingDoorbellParams{Channel: channel, Message: probe}); err != nil {
+	err := s.db.RingDoorbell(ctx, outboxdb.RingDoorbellParams{Channel: channel, Message: probe})
+	if err != nil {
 		return fmt.Errorf("outbox: listen: %w", err)
 	}
-	if err := hear(ctx, conn, probe, ring); err != nil {
+	if err := receive(ctx, conn, probe, ring); err != nil {
 		return fmt.Errorf("outbox: listen: a notification was sent and did not arrive: %w", err)
 	}
 	return nil
 }
 
-// hear rings for each notification without a message, until it has received probe or ctx ends.
-func hear(ctx context.Context, conn *pgx.Conn, probe string, ring func()) error {
+// receive calls ring for each notification without a message, until it receives probe or ctx ends.
+func receive(ctx context.Context, conn *pgx.Conn, probe string, ring func()) error {
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		switch {
@@ -577,8 +608,9 @@ func (s *Store) Reset(context.Context, storage.ResetParams) (storage.ResetResult
 	return storage.ResetResult{}, nil
 }
 
-// planned has statements planned as outboxdb.PlanRead and outboxdb.PlanWrite say, whatever the server knows
-// of the tables. That and the statement are one transaction and one round trip.
+// planned sends the settings outboxdb.PlanRead or outboxdb.PlanWrite before each statement, so that
+// its plan is good even if the server's statistics are out of date. Both are sent in one
+// transaction and one round trip.
 type planned struct {
 	*pgxpool.Pool
 }
@@ -609,11 +641,11 @@ func (p planned) send(ctx context.Context, plan, sql string, args []any) pgx.Bat
 	batch.Queue(plan)
 	batch.Queue(sql, args...)
 	results := p.Pool.SendBatch(ctx, batch)
-	_, _ = results.Exec() // where it fails, the statement fails with the same error
+	_, _ = results.Exec() // if it fails, the statement fails with the same error
 	return results
 }
 
-// plannedRows end their transaction, and give its connection back, when they end.
+// plannedRows ends the transaction, and returns its connection to the pool, after the last row.
 type plannedRows struct {
 	pgx.Rows
 	results pgx.BatchResults
@@ -634,7 +666,7 @@ func (r *plannedRows) Next() bool {
 func (r *plannedRows) Close() {
 	r.Rows.Close()
 	if !r.closed {
-		// A second time, the connection would be another's.
+		// Only once: afterwards the connection may be in use elsewhere.
 		r.closed, r.ended = true, r.results.Close()
 	}
 }
@@ -647,7 +679,7 @@ func (r *plannedRows) Err() error {
 	return r.ended
 }
 
-// itemOf returns what the relay works on. The four reading queries return the same columns.
+// itemOf converts a row. The four reading queries return the same columns.
 func itemOf(r *outboxdb.ReadShardsRow) storage.Item {
 	i := storage.Item{
 		Message: storage.Message{
@@ -679,7 +711,7 @@ func items[R readRow](rows []*R) []storage.Item {
 	return out
 }
 
-// ownedColumns returns slices that are not nil, since nil is NULL in SQL.
+// ownedColumns returns slices that are never nil, since nil would be NULL in SQL.
 func ownedColumns(owned []storage.Ownership) (shards []int32, fences []int64) {
 	shards, fences = make([]int32, 0, len(owned)), make([]int64, 0, len(owned))
 	for _, o := range owned {
@@ -689,7 +721,7 @@ func ownedColumns(owned []storage.Ownership) (shards []int32, fences []int64) {
 	return shards, fences
 }
 
-// eventColumns returns which events are settled. The ids are nil, which is NULL, if one is unknown.
+// eventColumns returns seqs and ids of events. If an id is unknown, ids is nil, which is NULL.
 func eventColumns(at []storage.Position) (seqs []int64, ids []pgtype.UUID) {
 	seqs, ids = make([]int64, len(at)), make([]pgtype.UUID, len(at))
 	known := true

@@ -4,8 +4,9 @@
 CREATE SCHEMA IF NOT EXISTS "messaging";
 
 -- +goose StatementBegin
--- A row that breaks a rule could not be read, or would never be found. One function costs an INSERT less than nine constraints,
--- and its error names the rule, but not the row: payloads do not get into the server's log. Everybody who inserts calls it.
+-- A row that breaks a rule could not be read, or would never be found. One function costs an INSERT less than nine
+-- constraints, and its error names the rule, but not the row: payloads do not get into the server's log. Everybody who
+-- inserts calls it.
 CREATE FUNCTION "messaging"."app_outbox_readable"(seq bigint, shard integer, type text, version integer, topic text, key text, headers jsonb,
                                 attempts integer, created_at timestamptz) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -75,7 +76,8 @@ INSERT INTO "messaging"."app_outbox_meta" (service) VALUES ('outboxgen/conforman
 
 GRANT SELECT ON "messaging"."app_outbox_meta" TO PUBLIC;
 
--- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read it.
+-- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read
+-- it.
 CREATE TABLE "messaging"."app_outbox_schema" (
     feature        text    PRIMARY KEY,
     version        integer NOT NULL, -- of the newest migration
@@ -86,8 +88,9 @@ INSERT INTO "messaging"."app_outbox_schema" (feature, version, min_compatible) V
 
 GRANT SELECT ON "messaging"."app_outbox_schema" TO PUBLIC;
 
--- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
--- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
+-- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a
+-- standby is promoted and when a base backup is restored, and only then: exactly when what a relay remembers may be
+-- wrong. A relay whose row is gone begins again with nothing in memory.
 CREATE UNLOGGED TABLE "messaging"."app_outbox_relay" (
     relay      uuid        PRIMARY KEY,
     expires_at timestamptz NOT NULL,
@@ -124,7 +127,8 @@ CREATE TABLE "messaging"."app_outbox_dead" (
 CREATE INDEX "app_outbox_dead_died" ON "messaging"."app_outbox_dead" (died_at, id);
 
 -- +goose StatementBegin
--- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
+-- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may
+-- call it.
 CREATE FUNCTION "messaging"."app_outbox_text"(payload bytea) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -150,7 +154,8 @@ SELECT 'dead', id, type, version, topic, key, "messaging"."app_outbox_text"(payl
 FROM "messaging"."app_outbox_dead";
 
 -- +goose StatementBegin
--- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
+-- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps
+-- its default.
 DO $lz4$
 BEGIN
     ALTER TABLE "messaging"."app_outbox" ALTER COLUMN payload SET STORAGE MAIN;

@@ -46,9 +46,10 @@ SELECT 'dead', id, type, version, topic, key, "messaging"."app_outbox_text"(payl
 FROM "messaging"."app_outbox_dead";
 
 -- +goose StatementBegin
--- The relays agree on a retention, old rows are deleted, partitions of "app_outbox_sent" are made for today and the next two days, and
--- dropped once they are past the retention. A task that fails keeps none of the others from being done, and is reported in problems.
--- Of two calls at once, one does nothing. Little is done at a time: more says that another call would find more to do.
+-- The relays agree on a retention, old rows are deleted, partitions of "app_outbox_sent" are made for today and
+-- the next two days, and dropped once they are past the retention. A task that fails keeps none of the others from
+-- being done, and is reported in problems. Of two calls at once, one does nothing. Little is done at a time: more says
+-- that another call would find more to do.
 -- It runs with its owner's rights: the relay's role needs no right to create tables. Every name in it is of pg_catalog or written in full,
 -- and every function and operator has the types of its arguments, so that no schema can put another in its place.
 CREATE FUNCTION "messaging"."app_outbox_maintain"(retention interval, OUT more boolean, OUT problems text)
@@ -129,7 +130,8 @@ BEGIN
             IF pg_catalog.to_regclass('"messaging".' || pg_catalog.quote_ident(part)) IS NOT NULL THEN
                 part := part || '_2'; -- the name is taken by a table that is no partition
             END IF;
-            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with them.
+            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with
+            -- them.
             LOCK TABLE "messaging"."app_outbox_sent" IN ACCESS EXCLUSIVE MODE;
             EXECUTE pg_catalog.format('CREATE TABLE %s%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)', VARIADIC ARRAY[
                 '"messaging".', part, '"messaging"."app_outbox_sent"', begins::text, (begins + interval '24 hours')::text]);

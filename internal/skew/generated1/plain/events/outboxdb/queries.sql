@@ -3,22 +3,22 @@
 ;
 
 -- name: InsertEvent :exec
--- Enqueue: in the business transaction.
+-- Enqueueing, in the business transaction.
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
 VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type,
         convert_from((@headers::bytea), 'UTF8')::jsonb, @causation_id);
 
 -- name: CopyEvents :copyfrom
--- The same for many: the COPY protocol costs a round trip more, and half as much for each row.
+-- The same for many events. COPY costs a round trip more, and half as much for each row.
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id)
 VALUES (@shard, @id, @type, @version, @topic, @key, @payload, @content_type, @headers, @causation_id);
 
 -- name: SchemaVersions :many
--- Membership: how far the migrations have come,
+-- Membership. How far the migrations have come.
 SELECT v.feature, v.version, v.min_compatible FROM "outbox_schema" v ORDER BY v.feature;
 
 -- name: InspectDatabase :one
--- whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+-- Whose tables these are, and what the relay takes for granted of their database.
 SELECT COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
        current_setting('server_version_num')::integer AS version,
        current_setting('server_encoding')::text AS server_encoding, current_setting('client_encoding')::text AS client_encoding,
@@ -28,7 +28,7 @@ SELECT COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
        COALESCE((SELECT c.relpersistence = 'u' FROM pg_catalog.pg_class c
                  WHERE c.oid = '"outbox_relay"'::regclass), false)::boolean AS forgets,
        current_user::text AS role,
-       -- Row-level security without a policy hides every row, and says nothing.
+       -- Row-level security without a policy hides every row, and reports nothing.
        COALESCE((SELECT min(t.name) FROM unnest(ARRAY['"outbox"', '"outbox_relay"',
                      '"outbox_shard"', '"outbox_dead"']) AS t(name), unnest(ARRAY['r', 'w', 'd']) AS c(cmd)
                  WHERE row_security_active(t.name) AND NOT EXISTS (
@@ -48,16 +48,16 @@ UPDATE "outbox_relay" SET expires_at = clock_timestamp() + (@lease_us::bigint) *
 WHERE relay = @relay AND NOT expired AND expires_at > clock_timestamp();
 
 -- name: CheckRelay :one
--- No row: the relay is not registered any more. A relay that remembers a later seq, or other files of the table and its sequence, knows that the
--- database has gone back in time, or that a backup was restored.
+-- It returns no row if the relay is not registered any more. If the relay has seen a later seq, or other files of the
+-- table and its sequence, the database has gone back in time, or a backup was restored.
 SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass), 0)::bigint AS last_seq,
        (COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0) << 32
         | COALESCE(pg_relation_filenode('"outbox_seq"'::regclass)::bigint, 0))::bigint AS files
 FROM "outbox_relay" WHERE relay = @relay AND NOT expired;
 
 -- name: ExpireRelays :exec
--- A relay whose lease has ended stays as expired until others have its shards: so they know that it may have been killed by an event. An owner without a row
--- at all was forgotten by the database, which is no event's fault.
+-- A relay whose lease has ended stays, marked as expired, until others have its shards: its expiry tells them that an
+-- event may have ended its process. An owner without a row was forgotten by the database, for which no event is to blame.
 WITH forgotten AS (
     DELETE FROM "outbox_relay" WHERE relay IN (
         SELECT e.relay FROM "outbox_relay" e
@@ -71,8 +71,9 @@ SELECT (SELECT count(*) FROM "outbox_relay" r WHERE r.expires_at > clock_timesta
        (SELECT count(*) FROM "outbox_shard") AS shards;
 
 -- name: TakeShards :many
--- An owner that is expired, or has no row, is gone: whoever marks it as expired has seen that its lease had ended, and locked it. A shard that has changed
--- hands since the statement began has another fence, and is left alone: its owner's row might not be visible yet.
+-- An owner that is expired, or has no row, is gone: the relay that marked it as expired had locked its row, and seen that
+-- the lease had ended. A shard that has changed hands since the statement began has another fence and is left alone, since
+-- the row of its owner might not be visible yet.
 WITH free AS MATERIALIZED (
     SELECT f.shard, f.fence, f.relay,
            EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = f.relay AND r.expired) AS suspect
@@ -98,27 +99,29 @@ WITH released AS (UPDATE "outbox_shard" SET relay = NULL WHERE relay = @relay::u
 DELETE FROM "outbox_relay" r WHERE r.relay = @relay::uuid;
 
 -- name: PlanRead :exec
--- Planning: one of these is sent ahead of each statement that reads or changes rows and does not run in a transaction of yours, in one
--- transaction and round trip with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
--- So nothing is left to them, nor to settings that change how values are written, which pgx reads in text modes: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
+-- Planning. One of these is sent with each statement that reads or changes rows and does not run in a transaction of
+-- yours, in the same transaction and round trip. The outbox is empty at one moment and holds a million events at the next,
+-- and the server's statistics follow minutes later. So the planner is told what to do. A statement that reads does so in
+-- the order of an index; its plan suits any number of rows, and is kept. The other settings are those that change how
+-- values are written, which pgx reads in its text modes.
 SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
        set_config('enable_sort', 'off', true),
        set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true);
 
 -- name: PlanWrite :exec
--- What changes events finds them by a list, and is planned when it runs.
+-- A statement that changes events finds them by a list, and is planned when it runs.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
        set_config('jit', 'off', true);
 
 -- name: PlanSettle :exec
--- The same for what may be done again after a crash, which need not wait for the disk.
+-- The same for what may be done again after a crash: it does not wait for the disk.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('bytea_output', 'hex', true), set_config('DateStyle', 'ISO', true),
        set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true);
 
 -- name: ReadShards :many
--- Reading: no lock, nothing changed. The four queries return the same columns. Comparing shard and seq as one leaves the planner a
--- single index to choose: with an equality it takes the one on seq, and reads all shards for each of them.
--- A payload beyond its share of the bytes is left out; ReadLarge is asked then.
+-- Reading, without a lock or a change. The four queries return the same columns. Comparing shard and seq as a pair leaves
+-- the planner a single index to choose: if shard were compared by equality, it would take the index on seq, and read all
+-- shards for each of them. A payload that exceeds its share of the bytes is left out; ReadLarge is sent then.
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key,
        (CASE WHEN octet_length(o.payload) <= (@max_bytes::bigint) / s.lim THEN o.payload END)::bytea AS payload,
        o.content_type, o.headers, o.causation_id, o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
@@ -130,7 +133,7 @@ CROSS JOIN LATERAL (
 ) AS o;
 
 -- name: ReadLarge :many
--- The same, cut off by bytes. To add them up costs more than to read them, so it is done only where payloads are large.
+-- The same, cut off by bytes. Adding them up costs more than reading them, so this is for large payloads only.
 SELECT o.shard, o.seq, o.id, o.type, o.version, o.topic, o.key, o.payload, o.content_type, o.headers, o.causation_id,
        o.attempts, o.interrupted, COALESCE(o.available_at > now(), false)::boolean AS not_due, o.created_at
 FROM (SELECT unnest(@shards::integer[]) AS shard, unnest(@afters::bigint[]) AS after, unnest(@limits::integer[]) AS lim) AS s
@@ -165,7 +168,7 @@ CROSS JOIN LATERAL (
 ) AS o;
 
 -- name: MarkSequence :one
--- The sequence is read first, then a transaction id is taken: every event up to seq belongs to a transaction below it.
+-- It reads the sequence first and takes a transaction id then: every event up to seq has a transaction below that id.
 WITH s AS MATERIALIZED (
     SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass),
                     -- Not used yet, or (from PostgreSQL 18 on, without an error) not for this role to see.
@@ -179,9 +182,9 @@ SELECT pg_snapshot_xmin(t.snapshot)::text::bigint AS xmin, pg_snapshot_xmax(t.sn
 FROM (SELECT pg_current_snapshot() AS snapshot) AS t;
 
 -- name: RetryEvents :execrows
--- Settling: the next four, or some of them, are one transaction. Owner and fence decide, and are held until the end; so does the event's id, since another
--- event may have its seq after a backup was restored. Rows are found by a list of their seqs and not by a join: how many rows the planner believes to be in a
--- table that was empty a minute ago must not matter.
+-- Settling: one transaction with the next four statements, or some of them. Owner and fence decide, and are locked until
+-- it ends; the event's id decides, too, since after a backup was restored another event may have its seq. Rows are found
+-- by a list of their seqs and not by a join: the planner may believe what it likes of a table that was empty a minute ago.
 WITH owned AS MATERIALIZED (
     SELECT s.shard FROM "outbox_shard" s
     WHERE s.relay = @relay::uuid AND EXISTS (SELECT FROM "outbox_relay" r WHERE r.relay = @relay::uuid AND NOT r.expired)
@@ -225,14 +228,15 @@ WITH owned AS MATERIALIZED (
 )
 INSERT INTO "outbox_dead"
     (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at, replays)
+-- A producer that ran twice has enqueued an id twice.
 SELECT DISTINCT ON (d.id, d.type, d.version) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
        d.causation_id, r.attempts, r.error, d.created_at, d.replays
-FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq -- a producer that ran twice has enqueued an id twice
+FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq
 ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at,
     replays = excluded.replays;
 
 -- name: ListDead :many
--- Dead letters: for operators.
+-- Dead letters, for operators.
 SELECT d.shard, d.seq, d.id, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers, d.causation_id,
        d.attempts, d.created_at, d.last_error, d.died_at, COALESCE(d.replays, 0)::integer AS replays
 FROM "outbox_dead" d
@@ -245,7 +249,8 @@ FROM "outbox_dead" d
 WHERE d.type = @type::text ORDER BY d.died_at, d.id LIMIT @count::integer;
 
 -- name: ReplayDead :many
--- These two return rows so that they are planned as reads are: by the key, however many dead letters the server believes there are.
+-- This one and the next return rows, so that they are planned as reads are: by the key, however many dead letters the
+-- server believes there are.
 WITH replayed AS (DELETE FROM "outbox_dead" d WHERE d.id = ANY ((@ids::text[])::uuid[]) RETURNING d.*)
 INSERT INTO "outbox" (shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at, replays)
 SELECT shard, id, type, version, topic, key, payload, content_type, headers, causation_id, created_at, COALESCE(replays, 0) + 1
@@ -256,52 +261,70 @@ RETURNING id;
 DELETE FROM "outbox_dead" WHERE id = ANY ((@ids::text[])::uuid[]) RETURNING id;
 
 -- name: CountBacklog :many
--- Figures: how many wait, and since when, of the first so many; how many are dead.
+-- Figures: how many events wait, and since when, of the first so many; how many dead letters there are.
 SELECT p.events::bigint AS pending, COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - p.oldest) * 1000000, 0)::bigint AS oldest_us, d.events::bigint AS dead
 FROM (SELECT count(*) AS events, min(f.created_at) AS oldest
       FROM (SELECT o.created_at FROM "outbox" o ORDER BY o.seq LIMIT @most::integer) AS f) AS p,
      (SELECT count(*) AS events
       FROM (SELECT 1 FROM "outbox_dead" l ORDER BY l.died_at, l.id LIMIT @most::integer) AS g) AS d;
 
+-- name: BackendPID :one
+-- The server's process id. A pooler tells its clients another number.
+SELECT pg_backend_pid()::integer AS pid;
+
 -- name: RingDoorbell :exec
--- The doorbell.
+-- Waking up relays of other processes.
 SELECT pg_notify(@channel::text, @message::text), set_config('synchronous_commit', 'off', true);
 
 -- name: ClaimFresh :execrows
--- Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
+-- The inbox, in the handler's transaction. One row means that the event is new; none means nothing, and ClaimEvent is sent
+-- then.
 INSERT INTO "inbox" (consumer, event_id)
 SELECT @consumer::text, @event_id::uuid
-WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+  AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
   AND pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212))
 ON CONFLICT DO NOTHING;
 
 -- name: ClaimEvent :one
--- A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
+-- The lock is tried, and never waited for: another delivery that is being handled holds it. The row then is new, or was
+-- there.
 WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended((@event_id::uuid)::text || (@consumer::text), 1400582460939333212)) AS locked
 ), claimed AS (
     INSERT INTO "inbox" (consumer, event_id) SELECT @consumer::text, @event_id::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text) AND (SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = @service::text)
+      AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
        COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
-       ((SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
+       (EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version))::boolean AS current
 FROM lock;
 
 -- name: IsHandled :one
 SELECT EXISTS (SELECT FROM "inbox" i WHERE i.consumer = @consumer::text AND i.event_id = @event_id::uuid);
 
 -- name: RedispatchCaused :execrows
--- In a transaction of the caller's, whose planner settings are its own. One index alone has the rows in this order: whatever the
--- statistics say, to read it up to the limit looks cheaper than to sort the table. And no index serves what IS TRUE is asked of.
+-- It runs in a transaction of the caller's, with the caller's planner settings. A single index has the rows in this order:
+-- whatever the statistics say, reading it up to the limit looks cheaper than sorting the table. No index can serve what is
+-- inside of IS TRUE.
 UPDATE "outbox" SET available_at = now()
 WHERE seq = ANY (ARRAY(
     SELECT c.seq FROM "outbox" c

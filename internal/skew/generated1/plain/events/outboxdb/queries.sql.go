@@ -10,6 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const BackendPID = `-- name: BackendPID :one
+SELECT pg_backend_pid()::integer AS pid
+`
+
+// The server's process id. A pooler tells its clients another number.
+func (q *Queries) BackendPID(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, BackendPID)
+	var pid int32
+	err := row.Scan(&pid)
+	return pid, err
+}
+
 const CheckRelay = `-- name: CheckRelay :one
 SELECT COALESCE(pg_sequence_last_value('"outbox_seq"'::regclass), 0)::bigint AS last_seq,
        (COALESCE(pg_relation_filenode('"outbox"'::regclass)::bigint, 0) << 32
@@ -22,8 +34,8 @@ type CheckRelayRow struct {
 	Files   int64
 }
 
-// No row: the relay is not registered any more. A relay that remembers a later seq, or other files of the table and its sequence, knows that the
-// database has gone back in time, or that a backup was restored.
+// It returns no row if the relay is not registered any more. If the relay has seen a later seq, or other files of the
+// table and its sequence, the database has gone back in time, or a backup was restored.
 func (q *Queries) CheckRelay(ctx context.Context, relay pgtype.UUID) (*CheckRelayRow, error) {
 	row := q.db.QueryRow(ctx, CheckRelay, relay)
 	var i CheckRelayRow
@@ -36,17 +48,24 @@ WITH lock AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(hashtextextended(($1::uuid)::text || ($2::text), 1400582460939333212)) AS locked
 ), claimed AS (
     INSERT INTO "inbox" (consumer, event_id) SELECT $2::text, $1::uuid FROM lock
-    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+    WHERE lock.locked AND EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text)
+      AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )
 SELECT lock.locked::boolean AS locked, EXISTS (SELECT FROM claimed) AS fresh,
        COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
-       ((SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2)::boolean AS current
+       (EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version))::boolean AS current
 FROM lock
 `
 
@@ -63,7 +82,8 @@ type ClaimEventRow struct {
 	Current bool
 }
 
-// A lock that is tried and never waited for: held, another delivery is at work. Then a row that either is new or was there.
+// The lock is tried, and never waited for: another delivery that is being handled holds it. The row then is new, or was
+// there.
 func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimEventRow, error) {
 	row := q.db.QueryRow(ctx, ClaimEvent, arg.EventID, arg.Consumer, arg.Service)
 	var i ClaimEventRow
@@ -79,9 +99,13 @@ func (q *Queries) ClaimEvent(ctx context.Context, arg ClaimEventParams) (*ClaimE
 const ClaimFresh = `-- name: ClaimFresh :execrows
 INSERT INTO "inbox" (consumer, event_id)
 SELECT $1::text, $2::uuid
-WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text) AND (SELECT count(*) FROM "outbox_schema" v
-        WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
-           OR v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version) = 2
+WHERE EXISTS (SELECT FROM "outbox_meta" m WHERE m.service = $3::text)
+  AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'outbox' AND 2 BETWEEN v.min_compatible AND v.version
+  ) AND EXISTS (
+      SELECT FROM "outbox_schema" v
+      WHERE v.feature = 'inbox' AND 1 BETWEEN v.min_compatible AND v.version)
   AND pg_try_advisory_xact_lock(hashtextextended(($2::uuid)::text || ($1::text), 1400582460939333212))
 ON CONFLICT DO NOTHING
 `
@@ -92,7 +116,8 @@ type ClaimFreshParams struct {
 	Service  string
 }
 
-// Inbox: in the handler's transaction. One row for an event that is new; none says nothing, and ClaimEvent is asked.
+// The inbox, in the handler's transaction. One row means that the event is new; none means nothing, and ClaimEvent is sent
+// then.
 func (q *Queries) ClaimFresh(ctx context.Context, arg ClaimFreshParams) (int64, error) {
 	result, err := q.db.Exec(ctx, ClaimFresh, arg.Consumer, arg.EventID, arg.Service)
 	if err != nil {
@@ -128,7 +153,7 @@ type CountBacklogRow struct {
 	Dead     int64
 }
 
-// Figures: how many wait, and since when, of the first so many; how many are dead.
+// Figures: how many events wait, and since when, of the first so many; how many dead letters there are.
 func (q *Queries) CountBacklog(ctx context.Context, most int32) ([]*CountBacklogRow, error) {
 	rows, err := q.db.Query(ctx, CountBacklog, most)
 	if err != nil {
@@ -234,8 +259,8 @@ UPDATE "outbox_relay" SET expired = true WHERE relay IN (
     SELECT e.relay FROM "outbox_relay" e WHERE e.expires_at <= clock_timestamp() AND NOT e.expired FOR UPDATE SKIP LOCKED)
 `
 
-// A relay whose lease has ended stays as expired until others have its shards: so they know that it may have been killed by an event. An owner without a row
-// at all was forgotten by the database, which is no event's fault.
+// A relay whose lease has ended stays, marked as expired, until others have its shards: its expiry tells them that an
+// event may have ended its process. An owner without a row was forgotten by the database, for which no event is to blame.
 func (q *Queries) ExpireRelays(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, ExpireRelays)
 	return err
@@ -260,7 +285,7 @@ type InsertEventParams struct {
 	CausationID pgtype.UUID
 }
 
-// Enqueue: in the business transaction.
+// Enqueueing, in the business transaction.
 func (q *Queries) InsertEvent(ctx context.Context, arg InsertEventParams) error {
 	_, err := q.db.Exec(ctx, InsertEvent,
 		arg.Shard,
@@ -311,7 +336,7 @@ SELECT COALESCE((SELECT m.service FROM "outbox_meta" m), '')::text AS service,
        COALESCE((SELECT c.relpersistence = 'u' FROM pg_catalog.pg_class c
                  WHERE c.oid = '"outbox_relay"'::regclass), false)::boolean AS forgets,
        current_user::text AS role,
-       -- Row-level security without a policy hides every row, and says nothing.
+       -- Row-level security without a policy hides every row, and reports nothing.
        COALESCE((SELECT min(t.name) FROM unnest(ARRAY['"outbox"', '"outbox_relay"',
                      '"outbox_shard"', '"outbox_dead"']) AS t(name), unnest(ARRAY['r', 'w', 'd']) AS c(cmd)
                  WHERE row_security_active(t.name) AND NOT EXISTS (
@@ -333,7 +358,7 @@ type InspectDatabaseRow struct {
 	Hidden         string
 }
 
-// whose tables these are, what the relay takes for granted of their database, and which relay owns which shard.
+// Whose tables these are, and what the relay takes for granted of their database.
 func (q *Queries) InspectDatabase(ctx context.Context) (*InspectDatabaseRow, error) {
 	row := q.db.QueryRow(ctx, InspectDatabase)
 	var i InspectDatabaseRow
@@ -404,7 +429,7 @@ type ListDeadRow struct {
 	Replays     int32
 }
 
-// Dead letters: for operators.
+// Dead letters, for operators.
 func (q *Queries) ListDead(ctx context.Context, count int32) ([]*ListDeadRow, error) {
 	rows, err := q.db.Query(ctx, ListDead, count)
 	if err != nil {
@@ -524,7 +549,7 @@ type MarkSequenceRow struct {
 	Xid int64
 }
 
-// The sequence is read first, then a transaction id is taken: every event up to seq belongs to a transaction below it.
+// It reads the sequence first and takes a transaction id then: every event up to seq has a transaction below that id.
 func (q *Queries) MarkSequence(ctx context.Context) (*MarkSequenceRow, error) {
 	row := q.db.QueryRow(ctx, MarkSequence)
 	var i MarkSequenceRow
@@ -550,7 +575,7 @@ INSERT INTO "outbox_dead"
     (id, shard, seq, type, version, topic, key, payload, content_type, headers, causation_id, attempts, last_error, created_at, replays)
 SELECT DISTINCT ON (d.id, d.type, d.version) d.id, d.shard, d.seq, d.type, d.version, d.topic, d.key, d.payload, d.content_type, d.headers,
        d.causation_id, r.attempts, r.error, d.created_at, d.replays
-FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq -- a producer that ran twice has enqueued an id twice
+FROM dead d JOIN r ON r.seq = d.seq ORDER BY d.id, d.type, d.version, d.seq
 ON CONFLICT (id, type, version) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error, died_at = excluded.died_at,
     replays = excluded.replays
 `
@@ -565,6 +590,7 @@ type MoveEventsToDeadParams struct {
 	Ids         []pgtype.UUID
 }
 
+// A producer that ran twice has enqueued an id twice.
 func (q *Queries) MoveEventsToDead(ctx context.Context, arg MoveEventsToDeadParams) (int64, error) {
 	result, err := q.db.Exec(ctx, MoveEventsToDead,
 		arg.Relay,
@@ -587,9 +613,11 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('by
        set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 `
 
-// Planning: one of these is sent ahead of each statement that reads or changes rows and does not run in a transaction of yours, in one
-// transaction and round trip with it. The outbox is empty at one moment and holds a million events at the next; the server's statistics follow minutes later.
-// So nothing is left to them, nor to settings that change how values are written, which pgx reads in text modes: what reads does so in the order of an index, and its plan can be kept, since it suits any number of rows.
+// Planning. One of these is sent with each statement that reads or changes rows and does not run in a transaction of
+// yours, in the same transaction and round trip. The outbox is empty at one moment and holds a million events at the next,
+// and the server's statistics follow minutes later. So the planner is told what to do. A statement that reads does so in
+// the order of an index; its plan suits any number of rows, and is kept. The other settings are those that change how
+// values are written, which pgx reads in its text modes.
 func (q *Queries) PlanRead(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, PlanRead)
 	return err
@@ -600,7 +628,7 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('byt
        set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)
 `
 
-// The same for what may be done again after a crash, which need not wait for the disk.
+// The same for what may be done again after a crash: it does not wait for the disk.
 func (q *Queries) PlanSettle(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, PlanSettle)
 	return err
@@ -611,7 +639,7 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('byt
        set_config('jit', 'off', true)
 `
 
-// What changes events finds them by a list, and is planned when it runs.
+// A statement that changes events finds them by a list, and is planned when it runs.
 func (q *Queries) PlanWrite(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, PlanWrite)
 	return err
@@ -814,7 +842,7 @@ type ReadLargeRow struct {
 	CreatedAt   time.Time
 }
 
-// The same, cut off by bytes. To add them up costs more than to read them, so it is done only where payloads are large.
+// The same, cut off by bytes. Adding them up costs more than reading them, so this is for large payloads only.
 func (q *Queries) ReadLarge(ctx context.Context, arg ReadLargeParams) ([]*ReadLargeRow, error) {
 	rows, err := q.db.Query(ctx, ReadLarge,
 		arg.Shards,
@@ -895,9 +923,9 @@ type ReadShardsRow struct {
 	CreatedAt   time.Time
 }
 
-// Reading: no lock, nothing changed. The four queries return the same columns. Comparing shard and seq as one leaves the planner a
-// single index to choose: with an equality it takes the one on seq, and reads all shards for each of them.
-// A payload beyond its share of the bytes is left out; ReadLarge is asked then.
+// Reading, without a lock or a change. The four queries return the same columns. Comparing shard and seq as a pair leaves
+// the planner a single index to choose: if shard were compared by equality, it would take the index on seq, and read all
+// shards for each of them. A payload that exceeds its share of the bytes is left out; ReadLarge is sent then.
 func (q *Queries) ReadShards(ctx context.Context, arg ReadShardsParams) ([]*ReadShardsRow, error) {
 	rows, err := q.db.Query(ctx, ReadShards,
 		arg.MaxBytes,
@@ -949,8 +977,9 @@ WHERE seq = ANY (ARRAY(
     ORDER BY c.causation_id, c.seq LIMIT 1000)) AND (available_at > now()) IS TRUE
 `
 
-// In a transaction of the caller's, whose planner settings are its own. One index alone has the rows in this order: whatever the
-// statistics say, to read it up to the limit looks cheaper than to sort the table. And no index serves what IS TRUE is asked of.
+// It runs in a transaction of the caller's, with the caller's planner settings. A single index has the rows in this order:
+// whatever the statistics say, reading it up to the limit looks cheaper than sorting the table. No index can serve what is
+// inside of IS TRUE.
 func (q *Queries) RedispatchCaused(ctx context.Context, causationID pgtype.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, RedispatchCaused, causationID)
 	if err != nil {
@@ -1002,7 +1031,8 @@ FROM replayed ORDER BY seq
 RETURNING id
 `
 
-// These two return rows so that they are planned as reads are: by the key, however many dead letters the server believes there are.
+// This one and the next return rows, so that they are planned as reads are: by the key, however many dead letters the
+// server believes there are.
 func (q *Queries) ReplayDead(ctx context.Context, ids []string) ([]pgtype.UUID, error) {
 	rows, err := q.db.Query(ctx, ReplayDead, ids)
 	if err != nil {
@@ -1053,9 +1083,9 @@ type RetryEventsParams struct {
 	Errors      []string
 }
 
-// Settling: the next four, or some of them, are one transaction. Owner and fence decide, and are held until the end; so does the event's id, since another
-// event may have its seq after a backup was restored. Rows are found by a list of their seqs and not by a join: how many rows the planner believes to be in a
-// table that was empty a minute ago must not matter.
+// Settling: one transaction with the next four statements, or some of them. Owner and fence decide, and are locked until
+// it ends; the event's id decides, too, since after a backup was restored another event may have its seq. Rows are found
+// by a list of their seqs and not by a join: the planner may believe what it likes of a table that was empty a minute ago.
 func (q *Queries) RetryEvents(ctx context.Context, arg RetryEventsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, RetryEvents,
 		arg.Seqs,
@@ -1083,7 +1113,7 @@ type RingDoorbellParams struct {
 	Message string
 }
 
-// The doorbell.
+// Waking up relays of other processes.
 func (q *Queries) RingDoorbell(ctx context.Context, arg RingDoorbellParams) error {
 	_, err := q.db.Exec(ctx, RingDoorbell, arg.Channel, arg.Message)
 	return err
@@ -1093,7 +1123,7 @@ const SchemaVersions = `-- name: SchemaVersions :many
 SELECT v.feature, v.version, v.min_compatible FROM "outbox_schema" v ORDER BY v.feature
 `
 
-// Membership: how far the migrations have come,
+// Membership. How far the migrations have come.
 func (q *Queries) SchemaVersions(ctx context.Context) ([]*OutboxSchema, error) {
 	rows, err := q.db.Query(ctx, SchemaVersions)
 	if err != nil {
@@ -1143,8 +1173,9 @@ type TakeShardsRow struct {
 	Suspect bool
 }
 
-// An owner that is expired, or has no row, is gone: whoever marks it as expired has seen that its lease had ended, and locked it. A shard that has changed
-// hands since the statement began has another fence, and is left alone: its owner's row might not be visible yet.
+// An owner that is expired, or has no row, is gone: the relay that marked it as expired had locked its row, and seen that
+// the lease had ended. A shard that has changed hands since the statement began has another fence and is left alone, since
+// the row of its owner might not be visible yet.
 func (q *Queries) TakeShards(ctx context.Context, arg TakeShardsParams) ([]*TakeShardsRow, error) {
 	rows, err := q.db.Query(ctx, TakeShards, arg.Relay, arg.Held, arg.Count)
 	if err != nil {

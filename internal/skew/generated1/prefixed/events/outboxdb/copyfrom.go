@@ -44,7 +44,7 @@ func (r iteratorForCopyEvents) Err() error {
 	return nil
 }
 
-// The same for many: the COPY protocol costs a round trip more, and half as much for each row.
+// The same for many events. COPY costs a round trip more, and half as much for each row.
 func (q *Queries) CopyEvents(ctx context.Context, arg []CopyEventsParams) (int64, error) {
 	return q.db.CopyFrom(ctx, []string{"messaging", "app_outbox"}, []string{"shard", "id", "type", "version", "topic", "key", "payload", "content_type", "headers", "causation_id"}, &iteratorForCopyEvents{rows: arg})
 }

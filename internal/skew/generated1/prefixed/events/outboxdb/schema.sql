@@ -2,8 +2,9 @@
 
 CREATE SCHEMA IF NOT EXISTS "messaging";
 
--- A row that breaks a rule could not be read, or would never be found. One function costs an INSERT less than nine constraints,
--- and its error names the rule, but not the row: payloads do not get into the server's log. Everybody who inserts calls it.
+-- A row that breaks a rule could not be read, or would never be found. One function costs an INSERT less than nine
+-- constraints, and its error names the rule, but not the row: payloads do not get into the server's log. Everybody who
+-- inserts calls it.
 CREATE FUNCTION "messaging"."app_outbox_readable"(seq bigint, shard integer, type text, version integer, topic text, key text, headers jsonb,
                                 attempts integer, created_at timestamptz) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -72,7 +73,8 @@ INSERT INTO "messaging"."app_outbox_meta" (service) VALUES ('outboxgen/conforman
 
 GRANT SELECT ON "messaging"."app_outbox_meta" TO PUBLIC;
 
--- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read it.
+-- How far the migrations have come. Relays and consumers compare it with what their code needs, and every role may read
+-- it.
 CREATE TABLE "messaging"."app_outbox_schema" (
     feature        text    PRIMARY KEY,
     version        integer NOT NULL, -- of the newest migration
@@ -83,8 +85,9 @@ INSERT INTO "messaging"."app_outbox_schema" (feature, version, min_compatible) V
 
 GRANT SELECT ON "messaging"."app_outbox_schema" TO PUBLIC;
 
--- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a standby is promoted and when a base backup is
--- restored, and only then: exactly when what a relay remembers may be wrong. A relay whose row is gone begins again with nothing in memory.
+-- A relay that is alive, and until when. PostgreSQL empties an unlogged table when it recovers from a crash, when a
+-- standby is promoted and when a base backup is restored, and only then: exactly when what a relay remembers may be
+-- wrong. A relay whose row is gone begins again with nothing in memory.
 CREATE UNLOGGED TABLE "messaging"."app_outbox_relay" (
     relay      uuid        PRIMARY KEY,
     expires_at timestamptz NOT NULL,
@@ -120,7 +123,8 @@ CREATE TABLE "messaging"."app_outbox_dead" (
 
 CREATE INDEX "app_outbox_dead_died" ON "messaging"."app_outbox_dead" (died_at, id);
 
--- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may call it.
+-- A payload as text for people: one that is no UTF-8 is escaped, and no error. It reads no table, so that everybody may
+-- call it.
 CREATE FUNCTION "messaging"."app_outbox_text"(payload bytea) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -144,7 +148,8 @@ UNION ALL
 SELECT 'dead', id, type, version, topic, key, "messaging"."app_outbox_text"(payload), attempts, last_error, created_at, died_at
 FROM "messaging"."app_outbox_dead";
 
--- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps its default.
+-- Payloads of a few kilobytes are compressed in place: cheaper than moving them out. A server built without lz4 keeps
+-- its default.
 DO $lz4$
 BEGIN
     ALTER TABLE "messaging"."app_outbox" ALTER COLUMN payload SET STORAGE MAIN;
@@ -217,9 +222,10 @@ UNION ALL
 SELECT 'dead', id, type, version, topic, key, "messaging"."app_outbox_text"(payload), attempts, last_error, created_at, died_at
 FROM "messaging"."app_outbox_dead";
 
--- The relays agree on a retention, old rows are deleted, partitions of "app_outbox_sent" are made for today and the next two days, and
--- dropped once they are past the retention. A task that fails keeps none of the others from being done, and is reported in problems.
--- Of two calls at once, one does nothing. Little is done at a time: more says that another call would find more to do.
+-- The relays agree on a retention, old rows are deleted, partitions of "app_outbox_sent" are made for today and
+-- the next two days, and dropped once they are past the retention. A task that fails keeps none of the others from
+-- being done, and is reported in problems. Of two calls at once, one does nothing. Little is done at a time: more says
+-- that another call would find more to do.
 -- It runs with its owner's rights: the relay's role needs no right to create tables. Every name in it is of pg_catalog or written in full,
 -- and every function and operator has the types of its arguments, so that no schema can put another in its place.
 CREATE FUNCTION "messaging"."app_outbox_maintain"(retention interval, OUT more boolean, OUT problems text)
@@ -300,7 +306,8 @@ BEGIN
             IF pg_catalog.to_regclass('"messaging".' || pg_catalog.quote_ident(part)) IS NOT NULL THEN
                 part := part || '_2'; -- the name is taken by a table that is no partition
             END IF;
-            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with them.
+            -- The parent's lock comes first, so that this waits for other changes to the table instead of dying with
+            -- them.
             LOCK TABLE "messaging"."app_outbox_sent" IN ACCESS EXCLUSIVE MODE;
             EXECUTE pg_catalog.format('CREATE TABLE %s%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)', VARIADIC ARRAY[
                 '"messaging".', part, '"messaging"."app_outbox_sent"', begins::text, (begins + interval '24 hours')::text]);
