@@ -188,7 +188,8 @@ func TestABatchUnderWayEndsWhenTheConnectionIsClosed(t *testing.T) {
 	check(t, err)
 	nc, js := w.connect(t)
 	result := make(chan []error, 1)
-	go func() { result <- publisher(t, js).PublishBatch(context.Background(), batchOf(10, "silent")) }()
+	p := publisher(t, js)
+	go func() { result <- p.PublishBatch(context.Background(), batchOf(10, "silent")) }()
 	receive(t, asked)
 	nc.Close()
 	for i, err := range receive(t, result) {
