@@ -96,7 +96,7 @@ func (l *Ledger) begin(now time.Time) *Attempt {
 		a.Charge = !e.charged
 	}
 	for batch && len(a.Events) < l.BatchSize {
-		lane := t.ready.pop(t)
+		lane := t.ready.pop(t, false)
 		if lane == nil {
 			break
 		}

@@ -136,14 +136,15 @@ type fifo []*lane
 
 func (q *fifo) push(l *lane) { *q = append(*q, l) }
 
-// pop removes and returns the first lane that t still offers. It drops lanes that it does not,
-// since their events were dropped while they waited.
-func (q *fifo) pop(t *topic) *lane {
+// pop removes and returns the first lane that t still offers, and whose head was interrupted or
+// not, as the queue is for. It drops other lanes: their events were dropped while they waited, and
+// what came since is in the queue where it belongs.
+func (q *fifo) pop(t *topic, interrupted bool) *lane {
 	for len(*q) > 0 {
 		l := (*q)[0]
 		(*q)[0] = nil
 		*q = (*q)[1:]
-		if t.offers(l) {
+		if t.offers(l) && l.queue[0].Interrupted == interrupted {
 			return l
 		}
 	}

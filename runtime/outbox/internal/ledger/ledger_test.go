@@ -193,6 +193,25 @@ func fromSeq(e *Event, seq int64, r Result) Result {
 	return Acknowledged
 }
 
+// TestAStaleEntryHidesNoEventThatTravelsAlone has a lane wait in the queue of ordinary events, lose
+// its events, and get one that may have ended a process: that one is not published with others.
+func TestAStaleEntryHidesNoEventThatTravelsAlone(t *testing.T) {
+	s, topic := newShard(storage.Ownership{}), &topic{name: "t"}
+	l := newLane(s, "a")
+	interrupted := item(2, "a", "t")
+	interrupted.Interrupted = true
+	e := &Event{Item: &interrupted, lane: l}
+	l.queue, s.flight[2] = []*Event{e}, e
+	topic.ready.push(l) // by an event that is gone
+	topic.isolated.push(l)
+	if got := topic.ready.pop(topic, false); got != nil {
+		t.Error("it is offered with ordinary events")
+	}
+	if got := topic.isolated.pop(topic, true); got != l {
+		t.Error("it is not offered by itself")
+	}
+}
+
 func TestFifoThatNeverRunsEmptyStaysSmall(t *testing.T) {
 	var q fifo
 	s, topic := newShard(storage.Ownership{}), &topic{}
@@ -208,7 +227,7 @@ func TestFifoThatNeverRunsEmptyStaysSmall(t *testing.T) {
 		if seq < waiting {
 			continue
 		}
-		l := q.pop(topic)
+		l := q.pop(topic, false)
 		if l == nil || l.queue[0].Seq != seq-waiting {
 			t.Fatalf("after %d: got %+v", seq, l)
 		}

@@ -201,11 +201,11 @@ func (l *Ledger) nextTopic(now time.Time) (*topic, *lane) {
 // other such one is being tried, and else any other one.
 func (l *Ledger) popOf(t *topic) *lane {
 	if !l.isolatedOut {
-		if lane := t.isolated.pop(t); lane != nil {
+		if lane := t.isolated.pop(t, true); lane != nil {
 			return lane
 		}
 	}
-	return t.ready.pop(t)
+	return t.ready.pop(t, false)
 }
 
 // unstall gives those topics a turn that may be tried by now.
