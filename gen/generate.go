@@ -232,10 +232,20 @@ func (g *generator) finish() error {
 
 // begun returns the lock that is on disk while the other files are being written. It is the lock of
 // the last run with the new files added: if the run is killed and the catalogue changed before the
-// next one, they are still known to be generated.
+// next one, they are still known to be generated. So are the new places of migrations, which stand
+// before the old ones: of two places of one migration, the last is where it was.
 func (g *generator) begun() *lock.Lock {
 	l := *g.next
-	l.Model, l.Migrations, l.Files = g.old.Model, g.old.Migrations, maps.Clone(g.next.Files)
+	l.Model, l.Files = g.old.Model, maps.Clone(g.next.Files)
+	l.Migrations = slices.Clone(g.old.Migrations)
+	for _, m := range slices.Backward(g.next.Migrations) {
+		isOld := func(o lock.Migration) bool {
+			return o.Feature == m.Feature && o.Version == m.Version && o.File != m.File
+		}
+		if slices.ContainsFunc(g.old.Migrations, isOld) {
+			l.Migrations = slices.Insert(l.Migrations, 0, m)
+		}
+	}
 	maps.Copy(l.Files, g.old.Files)
 	if g.old.SQL != g.next.SQL {
 		l.SQL = "" // the files that sqlc made may be those of either run
