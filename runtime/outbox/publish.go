@@ -62,10 +62,20 @@ func (w worker) attempt(ctx context.Context, a *ledger.Attempt) []ledger.Outcome
 			return outcomes
 		}
 	}
+	return w.publishSingly(ctx, a)
+}
+
+// publishSingly publishes one event after the other. If one gets no answer, the rest is not tried:
+// all of them would wait as long.
+func (w worker) publishSingly(ctx context.Context, a *ledger.Attempt) []ledger.Outcome {
 	outcomes := notTried(a)
 	for i, e := range a.Events {
-		if w.mayPublish(ctx) {
-			outcomes[i] = w.publishOne(ctx, &e.Message)
+		if !w.mayPublish(ctx) {
+			break
+		}
+		outcomes[i] = w.publishOne(ctx, &e.Message)
+		if r := outcomes[i].Result; r == ledger.Unreachable || r == ledger.Silent {
+			break
 		}
 	}
 	return outcomes
