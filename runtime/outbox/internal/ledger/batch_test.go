@@ -53,6 +53,33 @@ func TestAKeyThatGoesOnIsReadAtOnce(t *testing.T) {
 	}
 }
 
+// TestAHeadThatWaitsBehindAnotherIsNotForgotten reads a key on, of which one event may be tried and
+// fails, and another one waits for its own retry.
+func TestAHeadThatWaitsBehindAnotherIsNotForgotten(t *testing.T) {
+	l := offered(testConfig, item(1, "a", "t"), item(3, "a", "t"), item(5, "a", "t"))
+	now := time.Now()
+	try := func(r Result) {
+		l.ended(now, l.begun(now)[0], results(r))
+		l.settledAll()
+	}
+	due := func(i storage.Item) {
+		p, _ := l.Plan(now)
+		l.AcceptDue(p, []storage.Item{i}, nil)
+	}
+	try(Refused)
+	due(item(1, "a", "t"))
+	try(Acknowledged)
+	waits := item(5, "a", "t")
+	waits.NotDue = true
+	l.AcceptResumed(l.Resumable(), []storage.Item{item(3, "a", "t"), waits}, nil, now)
+	try(Refused)
+	due(item(3, "a", "t"))
+	try(Acknowledged)
+	if r := l.Resumable(); len(r.Keys) != 1 || r.Keys[0].From != 5 {
+		t.Errorf("got %+v, want the key from event 5 on", r.Keys)
+	}
+}
+
 // TestAnOpenBreakerTriesOneEventAtATime has many events ready and batches allowed.
 func TestAnOpenBreakerTriesOneEventAtATime(t *testing.T) {
 	now := time.Now()
@@ -195,6 +222,7 @@ func TestALaneWhoseTopicHasChangedIsNoPartOfABatch(t *testing.T) {
 	l := offered(c, item(1, "a", "t"), item(2, "b", "t"), item(3, "c", "t"))
 	l.ended(now, l.begun(now)[0], acknowledge)
 	l.mu.Lock()
+	l.unstall(now) // so that it is the topic's turn first
 	lane := l.shards[0].lanes["c"]
 	l.dropLane(lane)
 	lane.next = 0
