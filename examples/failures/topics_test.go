@@ -214,9 +214,14 @@ func TestATopicThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 		"one": bad[:1], "five": bad[:5], "a hundred": bad,
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, later := range []bool{false, true} {
+			for n := range 4 {
+				later, inBatches := n%2 == 1, n >= 2
 				b := newBroker()
-				simulate(t, b, func(w *world, store *outboxtest.MemStore, relay *outbox.Relay) {
+				var p outbox.Publisher = b
+				if inBatches { // with fewer workers
+					p = outboxtest.InBatches(b)
+				}
+				simulate(t, p, func(w *world, store *outboxtest.MemStore, relay *outbox.Relay) {
 					for _, topic := range topics {
 						b.set(topic, !later)
 						b.takes[topic] = 5 * time.Millisecond

@@ -112,3 +112,33 @@ func (p *FaultyPublisher) Publish(ctx context.Context, m *outbox.Message) error 
 		return p.Next.Publish(ctx, m)
 	}
 }
+
+// InBatches returns a publisher that takes batches, as those of many brokers do: it publishes the
+// messages of a batch by p, all at the same time. If p panics, PublishBatch does.
+func InBatches(p outbox.Publisher) outbox.BatchPublisher { return inBatches{p} }
+
+type inBatches struct{ outbox.Publisher }
+
+// PublishBatch implements outbox.BatchPublisher.
+func (p inBatches) PublishBatch(ctx context.Context, batch []*outbox.Message) []error {
+	errs := make([]error, len(batch))
+	panics := make(chan any, len(batch))
+	var running sync.WaitGroup
+	for i, m := range batch {
+		running.Go(func() {
+			defer func() {
+				if v := recover(); v != nil {
+					panics <- v
+				}
+			}()
+			errs[i] = p.Publish(ctx, m)
+		})
+	}
+	running.Wait()
+	select {
+	case v := <-panics:
+		panic(v)
+	default:
+		return errs
+	}
+}

@@ -62,6 +62,9 @@ func (w *world) run(
 	store storage.Store, p outbox.Publisher, c outbox.Config,
 ) (*outbox.Relay, func()) {
 	w.Helper()
+	if w.inBatches {
+		p = outboxtest.InBatches(p)
+	}
 	relay, err := outbox.NewRelay(store, p, c)
 	w.must(err)
 	ctx, cancel := context.WithCancel(w.Context())

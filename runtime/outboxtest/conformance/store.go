@@ -37,16 +37,22 @@ type Harness struct {
 const Shards = 16
 
 // TestStore checks that a store keeps the promises of storage.Store and storage.Operator, by
-// itself and with relays. Open is called for every test and may register clean-ups with t.
+// itself, and with relays whose publishers take single messages and batches. Open is called for
+// every test and may register clean-ups with t.
 func TestStore(t *testing.T, open func(t *testing.T) Harness) {
-	for _, tests := range []map[string]func(*testing.T, *world){storeTests, relayTests} {
-		for name, test := range tests {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				h := open(t)
-				test(t, &world{T: t, Harness: h, outbox: h.Store})
-			})
-		}
+	run := func(name string, test func(*testing.T, *world), inBatches bool) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t)
+			test(t, &world{T: t, Harness: h, outbox: h.Store, inBatches: inBatches})
+		})
+	}
+	for name, test := range storeTests {
+		run(name, test, false)
+	}
+	for name, test := range relayTests {
+		run(name, test, false)
+		run(name+", in batches", test, true)
 	}
 }
 
@@ -54,7 +60,8 @@ func TestStore(t *testing.T, open func(t *testing.T) Harness) {
 type world struct {
 	*testing.T
 	Harness
-	outbox storage.Store // Harness.Store, or that beside an inbox
+	outbox    storage.Store // Harness.Store, or that beside an inbox
+	inBatches bool          // the relays' publishers take batches
 }
 
 func (w *world) begin() Tx {

@@ -145,6 +145,7 @@ func (m *model) take(t *rapid.T) {
 		a.Charged()
 	}
 	m.checkShare(t, a)
+	m.checkAlone(t, a)
 	keys := map[string]int64{}
 	for _, other := range append(m.with, a) {
 		for _, e := range other.Events {
@@ -156,6 +157,24 @@ func (m *model) take(t *rapid.T) {
 		}
 	}
 	m.with = append(m.with, a)
+}
+
+// checkAlone fails if two events that may end the process are tried at once, or if a batch is too
+// large.
+func (m *model) checkAlone(t *rapid.T, a *Attempt) {
+	if len(a.Events) > m.batch {
+		t.Fatalf("a batch has %d events, want %d at most", len(a.Events), m.batch)
+	}
+	if !a.Events[0].Interrupted {
+		return
+	}
+	for _, s := range m.ledger.shards {
+		for _, e := range s.flight {
+			if e.isolated && e != a.Events[0] {
+				t.Fatalf("event %d is tried while %d is, and is not settled", a.Events[0].Seq, e.Seq)
+			}
+		}
+	}
 }
 
 // checkShare fails if an attempt has begun at a topic that holds its share and does not answer, or
@@ -191,6 +210,12 @@ func (m *model) checkShare(t *rapid.T, a *Attempt) {
 	}
 }
 
+// outage begins or ends an outage of a topic.
+func (m *model) outage(t *rapid.T) {
+	topic := rapid.SampledFrom([]string{"even", "odd"}).Draw(t, "topic")
+	m.down[topic] = !m.down[topic]
+}
+
 func (m *model) finish(t *rapid.T) {
 	if len(m.with) == 0 {
 		t.Skip("no worker")
@@ -199,11 +224,16 @@ func (m *model) finish(t *rapid.T) {
 	a := m.with[i]
 	m.with = slices.Delete(m.with, i, i+1)
 	outcomes := make([]Outcome, len(a.Events))
+	results := []Result{
+		Acknowledged, Acknowledged, Acknowledged, Refused, Impossible, Unreachable, Silent, NotTried,
+	}
+	if m.down[a.topic.name] {
+		results = []Result{Unreachable, Unreachable, Silent}
+	}
 	for i := range outcomes {
-		outcomes[i] = Outcome{Result: rapid.SampledFrom([]Result{
-			Acknowledged, Acknowledged, Acknowledged, Refused, Impossible, Unreachable, Silent,
-			NotTried,
-		}).Draw(t, "result"), Err: errors.New("drawn")}
+		outcomes[i] = Outcome{
+			Result: rapid.SampledFrom(results).Draw(t, "result"), Err: errors.New("drawn"),
+		}
 	}
 	m.report(t, a, outcomes)
 }

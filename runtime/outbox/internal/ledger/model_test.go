@@ -46,6 +46,7 @@ type model struct {
 	dead      map[int64]bool
 	crashed   map[int64]bool       // published before a crash without being settled
 	graves    map[int64]string     // dead letters that may be replayed, and their keys
+	down      map[string]bool      // topics that cannot be reached
 	answered  map[string]time.Time // when each topic last answered this relay
 }
 
@@ -55,7 +56,7 @@ func newModel(t *rapid.T) *model {
 		t:     t, open: map[uint64]string{}, now: time.Unix(1, 0), xid: 10,
 		order: map[string][]int64{}, published: map[int64]int{}, settled: map[int64]bool{},
 		dead:    map[int64]bool{},
-		crashed: map[int64]bool{}, graves: map[int64]string{},
+		crashed: map[int64]bool{}, graves: map[int64]string{}, down: map[string]bool{},
 	}
 	m.fresh(false)
 	return m

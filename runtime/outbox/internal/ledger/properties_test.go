@@ -49,7 +49,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"take": m.take, "finish": m.finish, "settle": m.settle, "record": m.record,
 		"time": m.passTime, "minute": m.passMinute,
 		"make due": m.makeDue, "remove": m.operatorRemoves, "reset": m.operatorResets,
-		"giveBack": m.giveBack, "crash": m.crash,
+		"giveBack": m.giveBack, "crash": m.crash, "outage": m.outage,
 	}
 }
 

@@ -60,11 +60,19 @@ func (l *Ledger) replaceWaiting() {
 	}
 }
 
-// staff returns how many workers there may be: those that wait for silent topics do not count.
+// replacements is how many workers may begin for each one that waits for a silent topic. With more
+// than one, many topics that fall silent together are soon found out, even by few workers.
+const replacements = 4
+
+// staff returns how many workers there may be: those that wait for topics which do not answer, or
+// have not answered yet, do not count.
 func (l *Ledger) staff(now time.Time) int {
 	n := l.Workers
 	for _, t := range l.topics {
-		if t.silent(now) {
+		switch {
+		case t.silent(now):
+			n += replacements * t.out
+		case !t.proven:
 			n += t.out
 		}
 	}
