@@ -80,7 +80,8 @@ func TestABatchWithoutOutcomesIsNobodysFault(t *testing.T) {
 					w.equal("attempts charged, dead, retried", fmt.Sprint(w.reads.charged.Load(),
 						relay.Stats().Dead, relay.Stats().Retried), "0 0 0")
 				})
-			if n := log.with("published one by one"); batches.Load() == 0 || int64(n) != batches.Load() {
+			n := log.with("published one by one")
+			if batches.Load() == 0 || int64(n) != batches.Load() {
 				t.Errorf("%d batches, and %d lines that say how they ended", batches.Load(), n)
 			}
 			if log.with("the payload") > 0 {
@@ -118,7 +119,9 @@ func TestBatchPublishersThatMisbehaveLoseNothing(t *testing.T) {
 		func(context.Context, []*outbox.Message, []error) []error { panic("no more") },
 		func(context.Context, []*outbox.Message, []error) []error { return nil },
 		func(_ context.Context, _ []*outbox.Message, errs []error) []error { return errs[1:] },
-		func(_ context.Context, _ []*outbox.Message, errs []error) []error { return append(errs, nil) },
+		func(_ context.Context, _ []*outbox.Message, errs []error) []error {
+			return append(errs, nil)
+		},
 		func(ctx context.Context, batch []*outbox.Message, errs []error) []error { // hangs
 			<-ctx.Done()
 			for i := range errs {
@@ -201,8 +204,8 @@ func TestOneBadEventOfABatchCostsOnlyItself(t *testing.T) {
 	}
 }
 
-// TestEventsThatMayHaveEndedTheirProcessTravelAlone: their attempt began with a relay that vanished,
-// and never ended. The others travel in batches.
+// TestEventsThatMayHaveEndedTheirProcessTravelAlone: their attempt began with a relay that
+// vanished, and never ended. The others travel in batches.
 func TestEventsThatMayHaveEndedTheirProcessTravelAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		store, ids := memory(t, things(40, 1)...)

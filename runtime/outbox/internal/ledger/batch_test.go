@@ -92,8 +92,8 @@ func TestAHeadThatWaitsBehindAnotherIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestAKeyIsNotReadOnWhileItsTopicIsDown reads a key on that was held, and finds an event of a topic
-// of which enough is in memory.
+// TestAKeyIsNotReadOnWhileItsTopicIsDown reads a key on that was held, and finds an event of a
+// topic of which enough is in memory.
 func TestAKeyIsNotReadOnWhileItsTopicIsDown(t *testing.T) {
 	now := time.Now()
 	l := offered(testConfig, append(keyed(20), item(21, "a", "up"), item(22, "a", "t"))...)
@@ -140,8 +140,8 @@ func TestARewindReadsBehindAHeadThatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestARewindDoesNotForgetWhatGoesBack: a charged event was dropped for its topic, and is on its way
-// back to the outbox when everything is read again.
+// TestARewindDoesNotForgetWhatGoesBack: a charged event was dropped for its topic, and is on its
+// way back to the outbox when everything is read again.
 func TestARewindDoesNotForgetWhatGoesBack(t *testing.T) {
 	now := time.Now()
 	l := New(testConfig)
@@ -360,8 +360,8 @@ func TestSilenceIsTheEventsFaultIfItsTopicAnswersOthers(t *testing.T) {
 			}
 		}
 		if len(begun) != 3 || charged != test.charged {
-			t.Errorf("%s: %d attempts at once, %d charged; want 3 and %d", name, len(begun), charged,
-				test.charged)
+			t.Errorf("%s: %d attempts at once, %d charged; want 3 and %d", name, len(begun),
+				charged, test.charged)
 		}
 	}
 }

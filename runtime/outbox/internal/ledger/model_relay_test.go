@@ -171,7 +171,8 @@ func (m *model) checkAlone(t *rapid.T, a *Attempt) {
 	for _, s := range m.ledger.shards {
 		for _, e := range s.flight {
 			if e.isolated && e != a.Events[0] {
-				t.Fatalf("event %d is tried while %d is, and is not settled", a.Events[0].Seq, e.Seq)
+				t.Fatalf("event %d is tried while %d is, and is not settled",
+					a.Events[0].Seq, e.Seq)
 			}
 		}
 	}
@@ -225,7 +226,8 @@ func (m *model) finish(t *rapid.T) {
 	m.with = slices.Delete(m.with, i, i+1)
 	outcomes := make([]Outcome, len(a.Events))
 	results := []Result{
-		Acknowledged, Acknowledged, Acknowledged, Refused, Impossible, Unreachable, Silent, NotTried,
+		Acknowledged, Acknowledged, Acknowledged, Refused, Impossible, Unreachable, Silent,
+		NotTried,
 	}
 	if m.down[a.topic.name] {
 		results = []Result{Unreachable, Unreachable, Silent}
